@@ -1,0 +1,41 @@
+"""Matrix products and Fourier transforms inside Numba CUDA kernels, at the speed of NVIDIA's libraries."""
+
+from . import frontends
+from .blas_device import Gemm, accumulator, gemm
+from .errors import (
+    CompileError,
+    DeviceOnlyError,
+    DevmathError,
+    LaunchError,
+    PerformanceWarning,
+    SimulationError,
+    ToolchainError,
+)
+from .fft_device import FFT, fft, registers, transform_index
+from .verbs import apply, load, shared, store, use_front_end, wait
+
+use_front_end(frontends.load)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FFT",
+    "CompileError",
+    "DeviceOnlyError",
+    "DevmathError",
+    "Gemm",
+    "LaunchError",
+    "PerformanceWarning",
+    "SimulationError",
+    "ToolchainError",
+    "accumulator",
+    "apply",
+    "fft",
+    "gemm",
+    "load",
+    "registers",
+    "shared",
+    "store",
+    "transform_index",
+    "wait",
+]

@@ -1,0 +1,222 @@
+"""``devmath.Gemm``: the descriptor of a block-level matrix product, and the kernel verbs of its own."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .arguments import check_choice, check_positive_integer
+from .layouts import TileLayout
+from .lto import arch
+from .lto.variants import GEMM_VARIANTS, GemmPlan, select
+from .lto.variants import dtypes as dtypes_of
+from .verbs import KernelConstant, Verb
+
+ORDERS = ("row", "col")
+OPERANDS = ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class Gemm(KernelConstant):
+    """Block-level product ``C = alpha * A @ B + beta * C`` of tiles in shared memory.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Extents in elements: A is (m, k), B is (k, n), C is (m, n). Any positive numbers whose A and B fit into shared
+        memory.
+    dtype : dtype, optional
+        Element type of A and B: float16, bfloat16 (``ml_dtypes.bfloat16`` or the name), float32, float64, complex64
+        or complex128. Default float32.
+    a_order, b_order, c_order : {"row", "col"}, optional
+        How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides.
+    c_dtype : dtype, optional
+        Element type of a C tile: that of the accumulator (default), or `dtype`, which is rounded to once.
+    threads : int, optional
+        Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is none of the above, or an extent is no integer.
+    ValueError
+        If an extent is below 1, `threads` is no multiple of 32 in 32..1024, an order is neither "row" nor "col", or
+        A and B together exceed the 227 KB that the largest supported architecture has.
+
+    Notes
+    -----
+    Immutable, hashable and picklable: the object is the key of its type in Numba and of its code in every cache.
+    float16 and bfloat16 accumulate in float32, every other type in itself.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: Any = np.float32
+    a_order: str = "row"
+    b_order: str = "row"
+    c_order: str = "row"
+    c_dtype: Any = None
+    threads: int = None  # type: ignore[assignment]  # the plan fills it in
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k"):
+            object.__setattr__(self, name, check_positive_integer(name, getattr(self, name)))
+        for name in ("a_order", "b_order", "c_order"):
+            check_choice(name, getattr(self, name), ORDERS)
+        element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
+        result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", (element.accumulator, element.name))
+        object.__setattr__(self, "dtype", element.numpy)
+        object.__setattr__(self, "c_dtype", result.numpy)
+        self._check_memory(element.itemsize)
+        if self.threads is not None:
+            threads = check_positive_integer("threads", self.threads)
+            if threads % 32 or threads > 1024:
+                raise ValueError(f"threads must be a multiple of 32 in 32..1024, got {threads}")
+            object.__setattr__(self, "threads", threads)
+        object.__setattr__(self, "threads", self.plan.threads)
+
+    def __repr__(self) -> str:
+        c_dtype = "" if self.c_dtype == self.accumulator_dtype else f", c_dtype={self.c_dtype}"
+        columns = "".join(f", {x}_order='col'" for x in OPERANDS if getattr(self, f"{x}_order") == "col")
+        return f"Gemm({self.m}, {self.n}, {self.k}, {self.dtype}{columns}{c_dtype}, threads={self.threads})"
+
+    def _check_memory(self, itemsize: int) -> None:
+        """Refuse what no architecture can hold, before anything is planned."""
+        needed = (self.m + self.n) * self.k * itemsize
+        largest = max(arch.shared_memory_limit_bytes(name) for name in arch.ARCHITECTURES)
+        if needed > largest:
+            raise ValueError(
+                f"m, n, k must leave A and B within {largest} bytes of shared memory, got {self.m}, {self.n}, {self.k}"
+                f" which take {needed} bytes"
+            )
+
+    @cached_property
+    def plan(self) -> GemmPlan:
+        """How the variant in charge lays out tiles and registers."""
+        element, result = dtypes.lookup(self.dtype), dtypes.lookup(self.c_dtype)
+        orders = (self.a_order, self.b_order, self.c_order)
+        variant = select(GEMM_VARIANTS, element.name)
+        return variant.plan(self.m, self.n, self.k, element, result, orders, self.threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The plan follows from the fields: a pickle carries the fields alone.
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def accumulator_dtype(self) -> np.dtype:
+        """Type of the sums, of `alpha` and of `beta`."""
+        return dtypes.BY_NAME[dtypes.lookup(self.dtype).accumulator].numpy
+
+    @property
+    def a(self) -> "Operand":
+        """The A tile, for `devmath.shared`."""
+        return Operand(self, "a")
+
+    @property
+    def b(self) -> "Operand":
+        """The B tile, for `devmath.shared`."""
+        return Operand(self, "b")
+
+    @property
+    def c(self) -> "Operand":
+        """The C tile, for `devmath.shared`."""
+        return Operand(self, "c")
+
+    @property
+    def block_dim(self) -> tuple[int, int, int]:
+        """Block to launch: ``kernel[grid, mm.block_dim]``."""
+        return (self.threads, 1, 1)
+
+    @property
+    def launch_bounds(self) -> tuple[int, int]:
+        """(threads a block, blocks a multiprocessor at least) that the verbs annotate the kernel with."""
+        return (self.threads, 1)
+
+
+@dataclass(frozen=True)
+class Operand(KernelConstant):
+    """One of the three matrices of a descriptor: what `devmath.shared` makes a tile of.
+
+    Parameters
+    ----------
+    desc : Gemm
+        The descriptor.
+    name : {"a", "b", "c"}
+        Which of its matrices.
+    """
+
+    desc: Gemm
+    name: str
+
+    @property
+    def layout(self) -> TileLayout:
+        """Placement in shared memory."""
+        return getattr(self.desc.plan, self.name)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Element type."""
+        return self.layout.dtype.numpy
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return (self.layout.rows, self.layout.cols)
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory that the tile takes, padding included."""
+        return self.layout.size_bytes
+
+
+@Verb
+def accumulator(desc: Gemm) -> Any:
+    """Return this thread's share of C in registers, zeroed.
+
+    Every thread of the block calls it. The result has ``size`` elements, read and written as ``acc[i]``;
+    ``acc.row(i)`` and ``acc.col(i)`` say which element of the tile ``acc[i]`` is. Where `m` or `n` is no multiple of
+    the instruction's shape some lie outside the tile: ``acc.in_bounds(i)`` tells, `devmath.apply` and
+    `devmath.store` leave them out.
+
+    Parameters
+    ----------
+    desc : Gemm
+
+    Raises
+    ------
+    TypingError
+        If the share of one thread is too large for registers; the message says how many threads would do.
+    """
+
+
+@Verb
+def gemm(desc: Gemm, *operands: Any) -> Any:
+    """Multiply tiles: ``gemm(desc, alpha, a, b, beta, c)`` or ``gemm(desc, a, b, acc)``.
+
+    The first form computes ``c = alpha * a @ b + beta * c`` in shared memory; with ``beta == 0`` it never reads `c`.
+    The second adds ``a @ b`` to an accumulator.
+
+    Parameters
+    ----------
+    desc : Gemm
+    alpha, beta : scalar
+        Of the accumulator's type, or convertible to it.
+    a, b, c : tile or array
+        Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
+        shape, as memory lies), or 1-D and dense.
+    acc : accumulator or array
+        From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
+
+    Raises
+    ------
+    TypingError
+        If an operand is of the wrong kind, dtype, shape or descriptor.
+
+    Notes
+    -----
+    Collective: every thread of the block calls it. It holds no barrier: `devmath.wait` before it makes the operands
+    visible, `devmath.wait` after it lets others read `c`, or overwrite `a` and `b`.
+    """

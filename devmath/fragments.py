@@ -1,0 +1,60 @@
+"""Which elements of a tile, or of a transform, each thread of a block holds in registers.
+
+Every layout here is a sum of *digits*: the thread's rank and the register's number are taken apart by division and
+remainder, and each digit moves the row or the column by its own stride. One description serves the simulator (NumPy),
+the lowering (integer arithmetic in LLVM IR, folded for constant registers) and the checks of the C++ headers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Digits:
+    """``x -> sum((x // divisor) % modulus * stride)`` over `terms` of (divisor, modulus, stride)."""
+
+    terms: tuple[tuple[int, int, int], ...]
+
+    def __call__(self, x: Any) -> Any:
+        return sum((x // divisor % modulus * stride for divisor, modulus, stride in self.terms), 0 * x)
+
+    @property
+    def maximum(self) -> int:
+        """The largest value, for whatever `x`."""
+        return sum((modulus - 1) * stride for _, modulus, stride in self.terms)
+
+
+@dataclass(frozen=True)
+class FragmentMap:
+    """The share of a ``rows x cols`` tile that a thread holds: `size` registers.
+
+    Register ``i`` of thread ``t`` is element ``(row(t, i), col(t, i))``. Where the extents are no multiples of the
+    instruction's shape some registers lie outside the tile; `in_bounds` tells.
+    """
+
+    rows: int
+    cols: int
+    size: int
+    row_of_thread: Digits
+    row_of_register: Digits
+    col_of_thread: Digits
+    col_of_register: Digits
+
+    def row(self, thread: Any, register: Any) -> Any:
+        """Row of the element, counted in the tile."""
+        return self.row_of_thread(thread) + self.row_of_register(register)
+
+    def col(self, thread: Any, register: Any) -> Any:
+        """Column of the element, counted in the tile."""
+        return self.col_of_thread(thread) + self.col_of_register(register)
+
+    def in_bounds(self, thread: Any, register: Any) -> Any:
+        """True where the register holds an element of the tile."""
+        return (self.row(thread, register) < self.rows) & (self.col(thread, register) < self.cols)
+
+    @property
+    def always_in_bounds(self) -> bool:
+        """True where no register of any thread lies outside the tile."""
+        last_row = self.row_of_thread.maximum + self.row_of_register.maximum
+        last_col = self.col_of_thread.maximum + self.col_of_register.maximum
+        return last_row < self.rows and last_col < self.cols

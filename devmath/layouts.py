@@ -1,0 +1,71 @@
+"""Where the elements of a shared-memory tile lie: order, leading dimension, swizzle."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .dtypes import DType
+
+CHUNK_BYTES = 16  # the widest access to shared memory, and the unit of every swizzle
+
+
+@dataclass(frozen=True)
+class TileLayout:
+    """Placement of a ``rows x cols`` tile in shared memory.
+
+    A tile is a stack of *lines*: rows where ``order`` is "row", columns where it is "col". Line ``l`` starts ``l * ld``
+    elements after the base; inside a line the elements are consecutive, except that a swizzle permutes its 16-byte
+    chunks.
+
+    Parameters
+    ----------
+    dtype : DType
+        Element type.
+    rows, cols : int
+        Extents of the tile, in elements.
+    order : {"row", "col"}
+        Which index runs along a line: the column ("row") or the row ("col").
+    ld : int
+        Elements from one line to the next, at least the length of a line.
+    lines_allocated : int
+        Lines that memory is set aside for, at least the number of lines; whole-instruction reads may touch the surplus.
+    swizzle : {0, 2, 4, 8}
+        0 for none. Otherwise chunk ``c`` of line ``l`` lies at chunk ``c ^ (l // (8 // swizzle) % swizzle)``: the
+        pattern that the hardware names 32-, 64- and 128-byte swizzle for lines of just that length.
+    """
+
+    dtype: DType
+    rows: int
+    cols: int
+    order: str
+    ld: int
+    lines_allocated: int
+    swizzle: int = 0
+
+    @property
+    def lines(self) -> int:
+        """Number of lines that hold elements of the tile."""
+        return self.rows if self.order == "row" else self.cols
+
+    @property
+    def line_length(self) -> int:
+        """Elements of a line."""
+        return self.cols if self.order == "row" else self.rows
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory that the tile takes."""
+        return self.lines_allocated * self.ld * self.dtype.itemsize
+
+    def can_serve_as(self, wanted: "TileLayout") -> bool:
+        """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
+        same = replace(self, lines_allocated=wanted.lines_allocated) == wanted
+        return same and self.lines_allocated >= wanted.lines_allocated
+
+    def offset(self, row: Any, col: Any) -> Any:
+        """Elements from the base to element (row, col); integers or integer arrays."""
+        line, position = (row, col) if self.order == "row" else (col, row)
+        if self.swizzle:
+            chunk_length = CHUNK_BYTES // self.dtype.itemsize
+            chunk = position // chunk_length ^ (line // (8 // self.swizzle)) % self.swizzle
+            position = chunk * chunk_length + position % chunk_length
+        return line * self.ld + position
