@@ -1,0 +1,79 @@
+"""C++ source that moves tiles and fragments: a header, and one wrapper that names the template's arguments."""
+
+from ..dtypes import DType
+from ..fragments import Digits, FragmentMap
+from ..layouts import TileLayout
+
+# An array of two dimensions, after its pointer.
+_STRIDED = "long long rows, long long columns, long long row_stride_bytes, long long column_stride_bytes"
+
+
+def element_text(dtype: DType) -> str:
+    """C++ name of an element type, seen from outside namespace ``devmath``."""
+    return dtype.cpp if dtype.cpp in ("float", "double") else f"devmath::{dtype.cpp}"
+
+
+def layout_text(layout: TileLayout) -> str:
+    """C++ type of a shared-memory tile."""
+    return (
+        f"devmath::TileLayout<{element_text(layout.dtype)}, {layout.rows}, {layout.cols}, {_is_row(layout.order)}, "
+        f"{layout.ld}, {layout.lines_allocated}, {layout.swizzle}>"
+    )
+
+
+def plain_layout_text(dtype: DType, rows: int, cols: int, order: str) -> str:
+    """C++ type of a tile in an array of the user's own, its leading dimension known at run time."""
+    return f"devmath::PlainLayout<{element_text(dtype)}, {rows}, {cols}, {_is_row(order)}>"
+
+
+def fragment_text(fragment: FragmentMap) -> str:
+    """C++ type of a map from (thread, register) to an element of a tile."""
+    digits = (fragment.row_of_thread, fragment.row_of_register, fragment.col_of_thread, fragment.col_of_register)
+    arguments = [str(fragment.rows), str(fragment.cols), str(fragment.size), *map(_digits_text, digits)]
+    return f"devmath::FragmentMap<{', '.join(arguments)}>"
+
+
+def load_tile(layout: TileLayout, threads: int, symbol: str) -> str:
+    """Source of ``symbol(tile, array, ...)``: a block of `threads` fills a tile from an array of the same dtype."""
+    function = f"load_tile<{layout_text(layout)}, {threads}>"
+    return _unit("tile_copy", symbol, f"void* tile, const void* array, {_STRIDED}", function)
+
+
+def store_tile(layout: TileLayout, threads: int, array_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(tile, array, ...)``: a block of `threads` writes a tile to an array of `array_dtype`."""
+    function = f"store_tile<{layout_text(layout)}, {threads}, {element_text(array_dtype)}>"
+    return _unit("tile_copy", symbol, f"const void* tile, void* array, {_STRIDED}", function)
+
+
+def store_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(fragment, array, ...)``: a thread writes its registers to an array of `array_dtype`."""
+    function = f"store_fragment<{fragment_text(fragment)}, {element_text(dtype)}, {element_text(array_dtype)}>"
+    return _unit("fragment_store", symbol, f"const void* fragment, void* array, {_STRIDED}", function)
+
+
+def store_fragment_to_tile(fragment: FragmentMap, dtype: DType, layout: TileLayout, symbol: str) -> str:
+    """Source of ``symbol(fragment, tile)``: a thread writes its registers to a shared-memory tile."""
+    function = f"store_fragment_to_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
+    return _unit("fragment_store", symbol, "const void* fragment, void* tile", function)
+
+
+def _unit(header: str, symbol: str, parameters: str, function: str) -> str:
+    """Define `symbol` as a call of `function` with its own parameters."""
+    arguments = ", ".join(parameter.split()[-1] for parameter in parameters.split(","))
+    return f"""\
+#include <devmath/{header}.cuh>
+
+extern "C" __device__ void {symbol}(
+    {parameters}) {{
+  devmath::{function}(
+      {arguments});
+}}
+"""
+
+
+def _is_row(order: str) -> str:
+    return "true" if order == "row" else "false"
+
+
+def _digits_text(digits: Digits) -> str:
+    return f"devmath::Digits<{', '.join(str(number) for term in digits.terms for number in term)}>"
