@@ -1,0 +1,28 @@
+"""How a compiler learns the verbs: one module for each compiler, and one for the simulator.
+
+A front end offers ``type_of(value)``, the compiler's type of a verb or a descriptor, or installs bodies in
+`devmath.verbs.SIMULATED`. The modules import the compiler; this one does not.
+"""
+
+from types import ModuleType
+
+
+def load_simulator_in_use() -> None:
+    """Import the simulator's front end where Numba simulates: it must be in place before the first block runs."""
+    from numba.cuda.core import config
+
+    if config.ENABLE_CUDASIM:
+        load()
+
+
+def load() -> ModuleType:
+    """Import the front end for what Numba is set to, with all that it registers."""
+    from numba.cuda.core import config
+
+    if config.ENABLE_CUDASIM:
+        from . import simulator
+
+        return simulator
+    from . import numba_cuda
+
+    return numba_cuda

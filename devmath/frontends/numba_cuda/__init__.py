@@ -1,0 +1,25 @@
+"""The numba-cuda front end: types, signatures and code of the verbs. Importing it registers them.
+
+In reading order: `types` (what a descriptor, a tile, a fragment is to Numba), `signatures` (which calls are right, and
+the sentence for each that is not), `attributes` (constants, ``t[i, j]``, ``acc.row(i)``), `lowering` (a verb as a call
+of one of our device functions), `linking` (that function's LTO-IR), `kernel` (what a kernel needs as a whole: shared
+memory, launch bounds), `launch` (the check of every launch).
+"""
+
+from typing import Any
+
+from numba.cuda.descriptor import cuda_target
+
+from . import attributes, launch, lowering, signatures
+from .types import ConstantType
+
+# Numba collects what is registered when a compilation begins. Ours may be under way: it just met its first verb.
+cuda_target.target_context.refresh()
+
+
+def type_of(value: Any) -> Any:
+    """Numba's type of a verb, a descriptor or an operand."""
+    return signatures.VERB_TYPES[value] if value in signatures.VERB_TYPES else ConstantType(value)
+
+
+__all__ = ["attributes", "launch", "lowering", "signatures", "type_of"]

@@ -1,0 +1,142 @@
+"""What the verbs ask of the kernel around them: shared memory, launch bounds, the exchange buffer of transforms."""
+
+import itertools
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import cgutils
+from numba.cuda.core.errors import TypingError
+from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
+
+from ...blas_device import Gemm
+from ...fft_device import FFT
+from ...lto.arch import compute_capability, shared_memory_limit_bytes
+from .launch import DYNAMIC_ALIGNMENT, requirements_of
+from .linking import in_kernel, target_arch
+
+INT8, INT32 = ir.IntType(8), ir.IntType(32)
+TILE_ALIGNMENT = 128  # bytes: a line of shared memory; swizzle patterns of whole lines start there
+_serial = itertools.count()
+
+
+class LaunchAnnotations(ir.NamedMetaData):
+    """The module's ``nvvm.annotations``, where bounds of the user's own replace ours.
+
+    NVVM takes the first of two contradicting annotations, and numba-cuda adds those of ``launch_bounds=`` last.
+    """
+
+    BOUNDS = ("maxntidx", "minctasm")
+
+    def __init__(self, parent: ir.Module):
+        super().__init__(parent)
+        self.ours: dict[str, Any] = {}
+
+    def bound(self, function: ir.Function, name: str, value: int) -> None:
+        """Set a bound of ours, in place of an earlier one."""
+        if name in self.ours:
+            self.operands.remove(self.ours[name])
+        self.ours[name] = self.parent.add_metadata((function, ir.MetaDataString(self.parent, name), INT32(value)))
+        self.operands.append(self.ours[name])
+
+    def add(self, node: Any) -> None:
+        if node.operands[1].string in self.BOUNDS:
+            for ours in self.ours.values():
+                self.operands.remove(ours)
+            self.ours = {}
+        super().add(node)
+
+
+def annotate(context: Any, builder: ir.IRBuilder, desc: Gemm | FFT, transforms: int = 0) -> None:
+    """Bind the function being lowered to the threads of `desc`, and a kernel to its launch bounds.
+
+    Where descriptors of one kernel want different blocks a multiprocessor, the fewest hold: they leave the most
+    registers. `transforms` counts the transforms that this call adds: from the second on a kernel has a filter or a
+    window to keep beside the data, and gets up to a third more (64 registers spill in a convolution of 4096 points).
+    """
+    threads, min_blocks = desc.launch_bounds
+    requirements = requirements_of(context.active_code_library)
+    if requirements.threads and requirements.threads != threads:
+        raise TypingError(
+            f"descriptors of one kernel must agree on the threads of a block, got {requirements.threads} for"
+            f" {requirements.owner} and {threads} for {desc!r}: set threads=, or ffts_per_block="
+        )
+    requirements.threads, requirements.owner = threads, repr(desc)
+    if not in_kernel():
+        return
+    annotations = builder.module.namedmetadata.get("nvvm.annotations")
+    if not isinstance(annotations, LaunchAnnotations):
+        annotations = builder.module.namedmetadata["nvvm.annotations"] = LaunchAnnotations(builder.module)
+    requirements.transforms += transforms
+    if requirements.transforms > 1:
+        min_blocks -= min_blocks // 4
+    requirements.min_blocks = min(requirements.min_blocks or min_blocks, min_blocks)
+    annotations.bound(builder.function, "maxntidx", threads)
+    annotations.bound(builder.function, "minctasm", requirements.min_blocks)
+
+
+def shared_memory(context: Any, builder: ir.IRBuilder, size_bytes: int) -> ir.Value:
+    """Address of `size_bytes` of shared memory of the function's own, as a generic ``i8*`` aligned to 128 bytes.
+
+    Static where the target takes more than 48 KB of it: the architecture-specific ones, from 9.0 on. Otherwise a
+    kernel's tiles are dynamic and lie at the end of that memory, behind the caller's own; `launch` asks for them.
+    """
+    library, arch = context.active_code_library, target_arch()
+    requirements = requirements_of(library)
+    size_bytes = -(-size_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT
+    requirements.shared_bytes += size_bytes
+    limit = shared_memory_limit_bytes(arch)
+    if requirements.shared_bytes > limit:
+        raise TypingError(
+            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got"
+            f" {requirements.shared_bytes}"
+        )
+    if static_is_unlimited(arch) or not in_kernel():
+        return _static_memory(builder, size_bytes)
+    requirements.dynamic_bytes = requirements.shared_bytes
+    return _dynamic_memory(builder, requirements.dynamic_bytes)
+
+
+def static_is_unlimited(arch: str) -> bool:
+    """Whether ptxas takes static shared memory up to the block's limit, and not 48 KB, for `arch`."""
+    return compute_capability(arch) >= (9, 0)
+
+
+def _static_memory(builder: ir.IRBuilder, size_bytes: int) -> ir.Value:
+    name = f"devmath_shared_{next(_serial)}"
+    memory = cgutils.add_global_variable(builder.module, ir.ArrayType(INT8, size_bytes), name, ADDRSPACE_SHARED)
+    memory.initializer = ir.Constant(memory.value_type, ir.Undefined)
+    memory.align = TILE_ALIGNMENT
+    return builder.addrspacecast(builder.bitcast(memory, INT8.as_pointer(ADDRSPACE_SHARED)), INT8.as_pointer())
+
+
+def _dynamic_memory(builder: ir.IRBuilder, distance_from_end: int) -> ir.Value:
+    name = "devmath_dynamic_shared"
+    memory = builder.module.globals.get(name)
+    if memory is None:
+        memory = ir.GlobalVariable(builder.module, ir.ArrayType(INT8, 0), name, ADDRSPACE_SHARED)
+        memory.linkage, memory.align = "external", DYNAMIC_ALIGNMENT
+    base = builder.bitcast(memory, INT8.as_pointer(ADDRSPACE_SHARED))
+    size = ir.InlineAsm(ir.FunctionType(INT32, []), "mov.u32 $0, %dynamic_smem_size;", "=r", side_effect=False)
+    start = builder.sub(builder.call(size, []), INT32(distance_from_end))
+    return builder.addrspacecast(builder.gep(base, [start]), INT8.as_pointer())
+
+
+def exchange_buffer(context: Any, builder: ir.IRBuilder, desc: FFT) -> tuple[ir.Value, ir.Value]:
+    """The buffer that transforms of one size in one function share, and whether it may still be read.
+
+    The second value is 0 before the first transform of a kernel, so that its leading barrier folds away. A device
+    function cannot know what its caller ran before: there it is always 1.
+    """
+    size_bytes = desc.plan.exchange_bytes
+    if not size_bytes:
+        return ir.Constant(INT8.as_pointer(), None), INT32(0)
+    exchanges = requirements_of(context.active_code_library).exchanges
+    if size_bytes not in exchanges:
+        with builder.goto_entry_block():
+            in_use = cgutils.alloca_once(builder, INT32, name="exchange_in_use")
+            builder.store(INT32(0 if in_kernel() else 1), in_use)
+            exchanges[size_bytes] = shared_memory(context, builder, size_bytes), in_use
+    memory, in_use = exchanges[size_bytes]
+    before = builder.load(in_use)
+    builder.store(INT32(1), in_use)
+    return memory, before

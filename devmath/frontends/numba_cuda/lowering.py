@@ -1,0 +1,244 @@
+"""Verbs as code: a call of one of our device functions, or a few instructions of LLVM IR."""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import cgutils, types
+from numba.cuda.cudaimpl import registry
+from numba.cuda.np.arrayobj import make_array
+from numba.cuda.nvvmutils import call_sreg
+from numba.cuda.typing.templates import Signature
+
+from ... import blas_device, fft_device, verbs
+from ...blas_device import Gemm
+from ...dtypes import BY_NAME
+from ...fft_device import FFT
+from ...layouts import TileLayout
+from ...lto import fft_units, gemm_source, tile_source
+from ...lto.unit import Unit
+from ...verbs import Verb
+from .attributes import block_rank, emit_digits
+from .kernel import annotate, exchange_buffer, shared_memory
+from .linking import call_unit
+from .plain_arrays import inspect, require
+from .types import FragmentType, TileType, element_name
+
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
+
+
+def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function from (context, builder, signature, values) as the code of `verb`."""
+    return registry.lower(verb, types.VarArg(types.Any))
+
+
+@lowered(verbs.shared)
+def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    memory = shared_memory(context, builder, sig.return_type.layout.size_bytes)
+    return builder.bitcast(memory, context.get_value_type(sig.return_type))
+
+
+def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Value:
+    """Address of fresh registers, zeroed; a store that nothing reads costs nothing."""
+    annotate(context, builder, ty.desc)
+    array = ir.ArrayType(context.get_data_type(ty.element), ty.map.size)
+    memory = cgutils.alloca_once(builder, array)
+    memory.align = 16
+    builder.store(ir.Constant(array, None), memory)
+    return builder.bitcast(memory, context.get_value_type(ty))
+
+
+@lowered(blas_device.accumulator)
+@lowered(fft_device.registers)
+def lower_registers(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    return _registers(context, builder, sig.return_type)
+
+
+@lowered(fft_device.transform_index)
+def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    desc = sig.args[0].value
+    first = builder.mul(builder.zext(call_sreg(builder, "ctaid.x"), INT64), INT64(desc.ffts_per_block))
+    in_block = emit_digits(builder, desc.fragment.row_of_thread, block_rank(builder))
+    return builder.add(first, builder.zext(in_block, INT64))
+
+
+@lowered(verbs.wait)
+def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    function_type = ir.FunctionType(ir.VoidType(), [])
+    builder.call(ir.InlineAsm(function_type, "cp.async.wait_all;", "~{memory}", side_effect=True), [])
+    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
+    return context.get_dummy_value()
+
+
+@lowered(blas_device.gemm)
+def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    mm = sig.args[0].value
+    annotate(context, builder, mm)
+    (_, alpha_type, *_), register_form = sig.args, len(args) == 4
+    if register_form:
+        tiles, acc = {"a": 1, "b": 2}, args[3]
+        if not isinstance(sig.args[3], FragmentType):
+            acc = _plain_registers(context, builder, "devmath.gemm: acc", mm.plan.fragment.size, sig.args[3], acc)
+    else:
+        tiles = {"a": 2, "b": 3, "c": 5}
+    operands = {name: _operand(context, builder, mm, name, sig.args[i], args[i]) for name, i in tiles.items()}
+    forms = tuple("tile" if isinstance(sig.args[i], TileType) else "plain" for i in tiles.values())
+    stem = f"gemm_{mm.plan.variant}_{mm.m}x{mm.n}x{mm.k}_{mm.dtype.name}"
+    if register_form:
+        unit = Unit.render(stem, lambda symbol: gemm_source.register_form(mm.plan, forms, symbol))
+        call_unit(context, builder, unit, [*operands["a"], *operands["b"], acc])
+    else:
+        alpha, beta = (_scalar_parts(context, builder, alpha_type, args[i]) for i in (1, 4))
+        unit = Unit.render(stem, lambda symbol: gemm_source.tile_form(mm.plan, forms, symbol))
+        call_unit(context, builder, unit, [*alpha, *operands["a"], *operands["b"], *beta, *operands["c"]])
+    return context.get_dummy_value()
+
+
+def _operand(context: Any, builder: ir.IRBuilder, mm: Gemm, name: str, ty: types.Type, value: Any) -> list[ir.Value]:
+    """Address and leading dimension; a tile has it in its type, the argument goes unread."""
+    layout = getattr(mm.plan, name)
+    if isinstance(ty, TileType):
+        return [value, INT32(layout.ld)]
+    return _plain_tile(context, builder, f"devmath.gemm: {name}", layout, ty, value)
+
+
+def _plain_tile(
+    context: Any, builder: ir.IRBuilder, operand: str, layout: TileLayout, ty: types.Array, value: Any
+) -> list[ir.Value]:
+    """Address and leading dimension of a plain array that holds the lines of a tile; a 1-D one is dense."""
+    array = inspect(context, builder, ty, value)
+    extents: tuple[int, ...]
+    if ty.ndim == 2:
+        extents, ld = (layout.lines, layout.line_length), array.shape[1]
+    else:
+        extents, ld = (layout.lines * layout.line_length,), INT64(layout.line_length)
+    require(context, builder, operand, array, "shared", extents)
+    return [array.data, builder.trunc(ld, INT32)]
+
+
+def _plain_registers(
+    context: Any, builder: ir.IRBuilder, operand: str, size: int, ty: types.Array, value: Any
+) -> ir.Value:
+    array = inspect(context, builder, ty, value)
+    require(context, builder, operand, array, "local", (size,))
+    return array.data
+
+
+def _scalar_parts(context: Any, builder: ir.IRBuilder, ty: types.Type, value: ir.Value) -> list[ir.Value]:
+    """A real scalar, or real and imaginary part."""
+    if isinstance(ty, types.Complex):
+        parts = context.make_complex(builder, ty, value)
+        return [parts.real, parts.imag]
+    return [value]
+
+
+@lowered(fft_device.fft)
+def lower_fft(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    desc, data = sig.args[0].value, sig.args[1]
+    annotate(context, builder, desc, transforms=1)
+    exchange = exchange_buffer(context, builder, desc)
+    inverse = desc.direction == "inverse"
+    form, operands = _transform_operands(context, builder, desc, data, args[1])
+    stem = f"fft_{desc.n}_{desc.dtype.name}_{desc.direction}"
+    unit = Unit.render(stem, lambda symbol: form(desc.plan, inverse, symbol))
+    call_unit(context, builder, unit, [*operands, *exchange])
+    return context.get_dummy_value()
+
+
+def _transform_operands(
+    context: Any, builder: ir.IRBuilder, desc: FFT, ty: types.Type, value: Any
+) -> tuple[Callable[..., str], list[ir.Value]]:
+    """Which form of the transform the data asks for, and the arguments that it takes."""
+    if isinstance(ty, FragmentType):
+        return fft_units.register_form, [value]
+    if isinstance(ty, TileType):
+        return fft_units.tile_form, [value, INT32(ty.layout.ld)]
+    if ty.ndim == 1 and inspect(context, builder, ty, value).space == "local":
+        registers = _plain_registers(context, builder, "devmath.fft: data", desc.elements_per_thread, ty, value)
+        return fft_units.register_form, [registers]
+    return fft_units.tile_form, _plain_tile(context, builder, "devmath.fft: data", desc.layout, ty, value)
+
+
+@lowered(verbs.load)
+def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    source, target = sig.args[:2]
+    array = _global_array(context, builder, source, args[0])
+    if isinstance(target, TileType):
+        text = _text(tile_source.load_tile, target.layout, target.threads)
+        call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
+    else:
+        annotate(context, builder, target.desc)
+        text = _text(fft_units.load_registers, target.desc.plan)
+        unit = Unit.render(f"load_fft_{target.desc.n}_{target.dtype.name}", text)
+        call_unit(context, builder, unit, [args[1], array[0], args[2], *array[1:]])
+    return context.get_dummy_value()
+
+
+@lowered(verbs.store)
+def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    source, target = sig.args[:2]
+    if isinstance(target, TileType):
+        text = _text(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
+        call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
+        return context.get_dummy_value()
+    array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
+    if isinstance(source, TileType):
+        text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
+        call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
+    elif isinstance(source.desc, Gemm):
+        text = _text(tile_source.store_fragment, source.map, source.dtype, dtype)
+        call_unit(context, builder, Unit.render(f"store_fragment_{dtype.name}", text), [args[0], *array])
+    else:
+        text = _text(fft_units.store_registers, source.desc.plan)
+        unit = Unit.render(f"store_fft_{source.desc.n}_{dtype.name}", text)
+        call_unit(context, builder, unit, [args[0], array[0], args[2], *array[1:]])
+    return context.get_dummy_value()
+
+
+def _text(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
+    """The text of a unit as a function of its symbol."""
+    return lambda symbol: render(*parameters, symbol)
+
+
+def _global_array(context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value) -> list[ir.Value]:
+    """Address, rows, columns, and their strides in bytes; a 1-D array is one row."""
+    array = make_array(ty)(context, builder, value)
+    shape, strides = cgutils.unpack_tuple(builder, array.shape), cgutils.unpack_tuple(builder, array.strides)
+    if ty.ndim == 1:
+        shape, strides = [INT64(1), *shape], [INT64(0), *strides]
+    return [array.data, *shape, *strides]
+
+
+@lowered(verbs.apply)
+def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    function_type, acc = sig.args[:2]
+    extra_types, extra = sig.args[2:], args[2:]
+    call_types = (acc.element, types.intp, types.intp, *extra_types)
+    call_signature = function_type.get_call_type(context.typing_context, call_types, {})
+    call = context.get_function(function_type, call_signature)
+    context.add_linking_libs(getattr(call, "libs", ()))
+
+    fragment, rank = acc.map, block_rank(builder)
+    thread_row = builder.zext(emit_digits(builder, fragment.row_of_thread, rank), INT64)
+    thread_col = builder.zext(emit_digits(builder, fragment.col_of_thread, rank), INT64)
+
+    def replace(register: int, row: ir.Value, col: ir.Value) -> None:
+        address = builder.gep(args[1], [INT64(register)])
+        element = context.unpack_value(builder, acc.element, address)
+        result = call(builder, (element, row, col, *extra))
+        result = context.cast(builder, result, call_signature.return_type, acc.element)
+        context.pack_value(builder, acc.element, result, address)
+
+    for register in range(fragment.size):
+        row = builder.add(thread_row, INT64(fragment.row_of_register(register)), flags=("nuw", "nsw"))
+        col = builder.add(thread_col, INT64(fragment.col_of_register(register)), flags=("nuw", "nsw"))
+        if fragment.always_in_bounds:
+            replace(register, row, col)
+        else:
+            inside = builder.and_(
+                builder.icmp_unsigned("<", row, INT64(fragment.rows)),
+                builder.icmp_unsigned("<", col, INT64(fragment.cols)),
+            )
+            with builder.if_then(inside):
+                replace(register, row, col)
+    return context.get_dummy_value()

@@ -1,0 +1,124 @@
+"""Numba types of descriptors, operands, tiles and fragments."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import types
+from numba.cuda.cudaimpl import lower_constant
+from numba.cuda.datamodel import models
+from numba.cuda.extending import register_model
+
+from ...blas_device import Gemm, Operand
+from ...dtypes import BY_NAME, DType
+from ...fft_device import FFT
+from ...fragments import FragmentMap
+from ...layouts import TileLayout
+
+
+class ConstantType(types.Type):
+    """A descriptor, or an operand of one: known while compiling, nothing at run time.
+
+    The frozen object itself is the key, so that equal objects, and only they, share a type.
+    """
+
+    def __init__(self, value: Gemm | FFT | Operand):
+        self.value = value
+        super().__init__(name=f"devmath.{value!r}")
+
+    @property
+    def key(self) -> Gemm | FFT | Operand:
+        return self.value
+
+
+class TileType(types.Type):
+    """A tile in shared memory; at run time the address of its first element.
+
+    `threads` is the block that fills it.
+    """
+
+    def __init__(self, layout: TileLayout, threads: int):
+        self.layout, self.threads = layout, threads
+        place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
+        super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
+
+    @property
+    def key(self) -> tuple[TileLayout, int]:
+        return (self.layout, self.threads)
+
+    @property
+    def element(self) -> types.Type:
+        return numba_type(self.layout.dtype)
+
+
+class FragmentType(types.Type):
+    """A thread's share of a product or of a transform; at run time the address of its first register.
+
+    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike.
+    """
+
+    def __init__(self, desc: Gemm | FFT):
+        self.desc = desc
+        super().__init__(name=f"devmath.Fragment({desc!r})")
+
+    @property
+    def key(self) -> Gemm | FFT:
+        return self.desc
+
+    @property
+    def map(self) -> FragmentMap:
+        return self.desc.plan.fragment if isinstance(self.desc, Gemm) else self.desc.fragment
+
+    @property
+    def dtype(self) -> DType:
+        name = self.desc.accumulator_dtype.name if isinstance(self.desc, Gemm) else self.desc.dtype.name
+        return BY_NAME[name]
+
+    @property
+    def element(self) -> types.Type:
+        return numba_type(self.dtype)
+
+
+def numba_type(dtype: DType) -> types.Type:
+    """Numba's type of a row of our table."""
+    return getattr(types, dtype.name)
+
+
+def describe(ty: types.Type) -> str:
+    """A type in the words of an error message."""
+    if isinstance(ty, ConstantType):
+        return repr(ty.value)
+    if isinstance(ty, TileType):
+        layout = ty.layout
+        return f"a tile ({layout.rows}, {layout.cols}) of {layout.dtype.name}, order {layout.order!r}"
+    if isinstance(ty, FragmentType):
+        return f"the {'accumulator' if isinstance(ty.desc, Gemm) else 'registers'} of {ty.desc!r}"
+    if isinstance(ty, types.Array):
+        return f"a {ty.ndim}-D array of {element_name(ty)}, layout {ty.layout!r}"
+    return str(ty)
+
+
+def element_name(array: types.Array) -> str:
+    """Our name of an array's element type; Numba's where it is none of ours."""
+    return next((name for name, row in BY_NAME.items() if numba_type(row) == array.dtype), str(array.dtype))
+
+
+@register_model(ConstantType)
+class _ConstantModel(models.OpaqueModel):
+    pass
+
+
+class _PointerModel(models.PrimitiveModel):
+    """A generic pointer to elements; LLVM recovers the address space once all is inlined."""
+
+    def __init__(self, manager: Any, fe_type: TileType | FragmentType):
+        element = manager.lookup(fe_type.element).get_data_type()
+        super().__init__(manager, fe_type, ir.PointerType(element))
+
+
+register_model(TileType)(_PointerModel)
+register_model(FragmentType)(_PointerModel)
+
+
+@lower_constant(ConstantType)
+def _lower_descriptor(context: Any, builder: Any, ty: ConstantType, value: Any) -> Any:
+    return context.get_dummy_value()

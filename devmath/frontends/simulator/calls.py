@@ -1,0 +1,41 @@
+"""Where kernel code makes a call: for messages, and to tell the tiles of one line from those of another."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def caller() -> FrameType:
+    """The frame of kernel code that called a verb: the innermost outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE and frame.f_back:
+        frame = frame.f_back
+    return frame
+
+
+@dataclass(frozen=True)
+class Call:
+    """A use of a verb or of a tile, for messages.
+
+    Parameters
+    ----------
+    what : str
+        For example ``"devmath.load"``.
+    site : str
+        File and line.
+    """
+
+    what: str
+    site: str
+
+    @classmethod
+    def here(cls, what: str) -> "Call":
+        """The call that kernel code is making now."""
+        frame = caller()
+        return cls(what, f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+
+    def __str__(self) -> str:
+        return f"{self.what} at {self.site}"

@@ -1,0 +1,103 @@
+"""Registers: this thread's share of a product or of a transform."""
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+from numba.cuda.core.errors import TypingError
+
+from ...blas_device import Gemm
+from ...dtypes import BY_NAME, DType
+from ...fft_device import FFT
+from ...fragments import FragmentMap
+from .values import check_element, convert, describe, is_integer, poisoned
+
+
+@functools.cache
+def coordinates(fragment: FragmentMap, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and which of them lie in the tile, each (threads, registers)."""
+    thread, register = np.ogrid[:threads, : fragment.size]
+    maps = (fragment.row, fragment.col, fragment.in_bounds)
+    rows, cols, inside = (np.broadcast_to(of(thread, register), (threads, fragment.size)) for of in maps)
+    return rows, cols, inside
+
+
+@functools.cache
+def owners(fragment: FragmentMap, threads: int) -> np.ndarray:
+    """Which thread holds each element of the tile, (rows, columns)."""
+    rows, cols, inside = coordinates(fragment, threads)
+    ranks = np.broadcast_to(np.arange(threads)[:, None], inside.shape)
+    owner = np.empty((fragment.rows, fragment.cols), np.int32)
+    owner[rows[inside], cols[inside]] = ranks[inside]
+    return owner
+
+
+class Fragment:
+    """A thread's share of a product (zeroed) or of a transform (NaN until it is loaded).
+
+    Parameters
+    ----------
+    desc : Gemm or FFT
+        The descriptor that made it; for a transform the forward one, since both directions hold data alike.
+    thread : int
+        Rank of the thread in its block.
+    """
+
+    def __init__(self, desc: Gemm | FFT, thread: int):
+        self.desc = desc
+        self.map = desc.plan.fragment if isinstance(desc, Gemm) else desc.fragment
+        self.thread = thread
+        self.values = poisoned(self.size, self.dtype)
+        if isinstance(desc, Gemm):
+            self.values[:] = 0
+        self.rows, self.cols, self.inside = (table[thread] for table in coordinates(self.map, desc.plan.threads))
+
+    def __str__(self) -> str:
+        return f"the {'accumulator' if isinstance(self.desc, Gemm) else 'registers'} of {self.desc!r}"
+
+    @property
+    def dtype(self) -> DType:
+        desc = self.desc
+        return BY_NAME[desc.accumulator_dtype.name if isinstance(desc, Gemm) else desc.dtype.name]
+
+    @property
+    def size(self) -> int:
+        return self.map.size
+
+    def row(self, i: Any) -> int:
+        return int(self.rows[self._register("row", i)])
+
+    def col(self, i: Any) -> int:
+        return int(self.cols[self._register("col", i)])
+
+    def in_bounds(self, i: Any) -> bool:
+        return bool(self.inside[self._register("in_bounds", i)])
+
+    def index(self, i: Any) -> int:
+        if not isinstance(self.desc, FFT):
+            raise TypingError(f"index(i) is of the registers of a transform, got {self}: use row(i) and col(i)")
+        return int(self.cols[self._register("index", i)])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[self._item(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        item = self._item(index)
+        check_element(self, self.dtype, value)
+        self.values[item] = convert(value, self.dtype.numpy)
+
+    def _item(self, index: Any) -> int:
+        if not is_integer(index):
+            raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{describe(index)}]")
+        return self._within(operator.index(index))
+
+    def _register(self, name: str, i: Any) -> int:
+        if not is_integer(i):
+            raise TypingError(f"{name}(i) takes one integer, the number of a register")
+        return self._within(operator.index(i))
+
+    def _within(self, i: int) -> int:
+        if not 0 <= i < self.size:
+            raise IndexError(f"{self} has registers 0 to {self.size - 1}, got {i}")
+        return i

@@ -1,0 +1,136 @@
+"""Matrices in shared memory: tiles, which know who accessed them, and plain arrays, which do not."""
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+from numba.cuda.core.errors import TypingError
+
+from ...errors import SimulationError
+from ...layouts import TileLayout
+from .accesses import ANY, LANDING, Accesses, who
+from .block import Block, current_thread
+from .calls import Call
+from .values import check_element, convert, describe, is_integer, poisoned
+
+WHOLE = (slice(None), slice(None))
+
+
+@functools.cache
+def offsets(layout: TileLayout) -> np.ndarray:
+    """Where each element lies in memory, (rows, columns)."""
+    rows, cols = np.ogrid[: layout.rows, : layout.cols]
+    return np.broadcast_to(layout.offset(rows, cols), (layout.rows, layout.cols))
+
+
+class Tile:
+    """A matrix in the shared memory of a block, with its real layout, paddings included; NaN until it is written.
+
+    Parameters
+    ----------
+    block : Block
+        The block whose memory it is.
+    layout : TileLayout
+        Placement of its elements.
+    origin : Call
+        The `devmath.shared` that made it.
+    """
+
+    def __init__(self, block: Block, layout: TileLayout, origin: Call):
+        self.layout = layout
+        self.origin = origin
+        self._block = block
+        self._memory = poisoned(layout.size_bytes // layout.dtype.itemsize, layout.dtype)
+        self._reads, self._writes = Accesses(self.shape), Accesses(self.shape)
+
+    def __str__(self) -> str:
+        layout = self.layout
+        return f"a tile ({layout.rows}, {layout.cols}) of {layout.dtype.name}, order {layout.order!r}"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.layout.rows, self.layout.cols)
+
+    @property
+    def identity(self) -> int:
+        """Tells one tile from another."""
+        return id(self)
+
+    def read(self, call: Call, where: Any = WHOLE, thread: Any = ANY) -> Any:
+        """Elements at `where`, read by `thread`: a rank, a rank for each of them, or any thread of the block."""
+        with self._block.lock:
+            self._require_order(self._writes, call, "reads", "wrote", where, thread)
+            self._reads.record(where, self._block.epoch, thread, call)
+            return self._memory[offsets(self.layout)[where]]
+
+    def write(self, call: Call, values: Any, where: Any = WHOLE, thread: Any = ANY, landing: bool = False) -> None:
+        """Set the elements at `where`; where it is `landing` they are not there before the next `devmath.wait`."""
+        with self._block.lock:
+            self._require_order(self._writes, call, "writes", "wrote", where, thread)
+            self._require_order(self._reads, call, "writes", "may still read", where, thread)
+            self._writes.record(where, LANDING if landing else self._block.epoch, thread, call)
+            self._memory[offsets(self.layout)[where]] = convert(values, self.layout.dtype.numpy)
+
+    def land(self) -> None:
+        """Complete the asynchronous writes."""
+        self._writes.land(self._block.epoch)
+
+    def _require_order(self, earlier: Accesses, call: Call, does: str, did: str, where: Any, thread: Any) -> None:
+        unordered = earlier.unordered(where, self._block.epoch, thread)
+        if not np.any(unordered):
+            return
+        shape = np.shape(unordered)
+        first = tuple(int(i[0]) for i in np.nonzero(unordered)) if shape else ()
+        rows, cols = (np.broadcast_to(index[where], shape) for index in np.indices(self.shape))
+        element = int(rows[first]), int(cols[first])
+        raise SimulationError(
+            f"{call} by {who(int(np.broadcast_to(thread, shape)[first]))} {does} element {element} of {self} (made at"
+            f" {self.origin.site}), which {earlier.describe(element)} {did}: devmath.wait() must come between"
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        where = self._element(index)
+        return self.read(Call.here("t[i, j]"), where, current_thread("shared").thread_id)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        where = self._element(index)
+        check_element(self, self.layout.dtype, value)
+        self.write(Call.here("t[i, j] = x"), value, where, current_thread("shared").thread_id)
+
+    def _element(self, index: Any) -> tuple[int, int]:
+        if not (isinstance(index, tuple) and len(index) == 2 and all(is_integer(i) for i in index)):
+            raise TypingError(f"a tile takes two integers, t[i, j], got t[{describe(index)}]")
+        row, col = (operator.index(i) for i in index)
+        if not (0 <= row < self.layout.rows and 0 <= col < self.layout.cols):
+            raise IndexError(f"{self} (made at {self.origin.site}) has no element {(row, col)}")
+        return row, col
+
+
+class PlainMatrix:
+    """A ``cuda.shared.array`` in the place of a tile. Nothing is known of who accessed it.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        C-ordered: 2-D of at least the tile's lines, or 1-D and dense.
+    layout : TileLayout
+        Of the tile; its leading dimension does not count.
+    """
+
+    def __init__(self, array: np.ndarray, layout: TileLayout):
+        lines, length = layout.lines, layout.line_length
+        matrix = array[: lines * length].reshape(lines, length) if array.ndim == 1 else array[:lines, :length]
+        self.layout = layout
+        self._matrix = matrix if layout.order == "row" else matrix.T
+
+    @property
+    def identity(self) -> int:
+        """Address of the memory: each thread has a view of its own."""
+        return self._matrix.ctypes.data
+
+    def read(self, call: Call, where: Any = WHOLE, thread: Any = ANY) -> Any:
+        return self._matrix[where].copy()
+
+    def write(self, call: Call, values: Any, where: Any = WHOLE, thread: Any = ANY) -> None:
+        self._matrix[where] = convert(values, self._matrix.dtype)

@@ -1,0 +1,105 @@
+"""The one table of cases that every tier reads: the simulator, the compile tests, the GPU tests and the benchmarks.
+
+A row marked `small` is cheap enough for the simulator, where every thread is a Python thread.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import devmath
+
+
+@dataclass(frozen=True)
+class GemmCase:
+    """A descriptor of a product; `fields` are the arguments of `devmath.Gemm` beyond the extents."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    fields: tuple[tuple[str, Any], ...] = ()
+    small: bool = False
+
+    def descriptor(self) -> devmath.Gemm:
+        return devmath.Gemm(self.m, self.n, self.k, self.dtype, **dict(self.fields))
+
+    def __str__(self) -> str:
+        extra = "-".join(f"{name}={value}" for name, value in self.fields)
+        return f"{self.m}x{self.n}x{self.k}-{self.dtype}" + (f"-{extra}" if extra else "")
+
+
+def _gemm(m: int, n: int, k: int, dtype: str, small: bool = False, **fields: Any) -> GemmCase:
+    return GemmCase(m, n, k, dtype, tuple(fields.items()), small)
+
+
+REAL_AND_COMPLEX = ("float32", "float64", "complex64", "complex128")
+HALF = ("float16", "bfloat16")
+ORDERS = tuple((a, b, c) for a in ("row", "col") for b in ("row", "col") for c in ("row", "col"))
+
+GEMM_CASES = (
+    *(_gemm(32, 32, 64 if dtype == "float32" else 32, dtype, small=True) for dtype in (*REAL_AND_COMPLEX, *HALF)),
+    *(
+        _gemm(33, 47, 19, dtype, small=dtype in ("float32", "float16"), a_order=a, b_order=b, c_order=c)
+        for dtype in ("float32", "complex64", "float16")
+        for a, b, c in ORDERS
+    ),
+    *(_gemm(1, 1, 1, dtype, small=True) for dtype in (*REAL_AND_COMPLEX, *HALF)),
+    *(_gemm(5, 130, 3, dtype) for dtype in (*REAL_AND_COMPLEX, *HALF)),
+    *(_gemm(50, 37, 133, dtype) for dtype in ("float32", "float64", "complex64", *HALF)),
+    # Threads that do not fit the tile (GemmKernels.jl#135), and the two ends of what a block may have.
+    _gemm(16, 104, 32, "float16", threads=384),
+    _gemm(16, 16, 16, "float32", small=True, threads=96),
+    _gemm(64, 64, 32, "float32", threads=32),
+    _gemm(64, 64, 32, "bfloat16", threads=1024),
+    # 16-bit results, rounded once.
+    _gemm(64, 48, 32, "float16", c_dtype="float16", small=True),
+    _gemm(64, 48, 32, "bfloat16", c_dtype="bfloat16"),
+    # Widths that are no powers of two (Fuser#4771), integers exact.
+    *(_gemm(64, n, 128, "float16") for n in (24, 40, 72, 80, 96, 104, 112, 144, 160)),
+    # The sizes that are timed, and more than 48 KB of shared memory.
+    _gemm(128, 128, 32, "float32"),
+    _gemm(64, 64, 64, "float16"),
+    _gemm(128, 128, 64, "bfloat16"),
+    _gemm(128, 128, 64, "float32"),
+    _gemm(64, 64, 32, "float64"),
+    _gemm(64, 64, 32, "complex64"),
+    _gemm(32, 32, 32, "complex128"),
+)
+
+
+@dataclass(frozen=True)
+class FFTCase:
+    """A descriptor of a transform; `fields` are the arguments of `devmath.FFT` beyond length and dtype."""
+
+    n: int
+    dtype: str
+    fields: tuple[tuple[str, Any], ...] = ()
+    small: bool = False
+
+    def descriptor(self) -> devmath.FFT:
+        return devmath.FFT(self.n, self.dtype, **dict(self.fields))
+
+    def __str__(self) -> str:
+        extra = "-".join(f"{name}={value}" for name, value in self.fields)
+        return f"{self.n}-{self.dtype}" + (f"-{extra}" if extra else "")
+
+
+def _fft(n: int, dtype: str, small: bool = False, **fields: Any) -> FFTCase:
+    return FFTCase(n, dtype, tuple(fields.items()), small)
+
+
+FFT_CASES = (
+    *(_fft(2**p, "complex64", small=p in (1, 2, 3, 4, 6, 8)) for p in range(1, 14)),
+    *(_fft(2**p, "complex128", small=p in (1, 5, 7)) for p in range(1, 13)),
+    _fft(64, "complex64", small=True, ffts_per_block=1),
+    _fft(64, "complex64", ffts_per_block=8),
+    _fft(256, "complex64", ffts_per_block=1),
+    _fft(256, "complex64", ffts_per_block=2),
+    _fft(256, "complex64", ffts_per_block=8),
+    _fft(16, "complex64", small=True, ffts_per_block=3),
+    _fft(512, "complex64", elements_per_thread=16),
+    _fft(1024, "complex64", elements_per_thread=32),
+    _fft(1024, "complex64", elements_per_thread=8),
+    _fft(4096, "complex64", elements_per_thread=8),
+    _fft(512, "complex128", elements_per_thread=16),
+)

@@ -1,0 +1,64 @@
+"""Right answers in float64, fresh random inputs, and the one function of tolerances."""
+
+from typing import Any
+
+import numpy as np
+
+import devmath
+
+#: Bounds of the relative L2 error of a product, by the type it is returned in.
+GEMM_BOUND = {
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+    "float32": 1e-5,
+    "float64": 1e-13,
+    "complex64": 1e-5,
+    "complex128": 1e-13,
+}
+
+
+def fft_bound(n: int, dtype: Any) -> float:
+    """Bound of the relative L2 error of a transform of length n."""
+    per_level = 2e-7 if np.dtype(dtype) == np.complex64 else 4e-16
+    return per_level * np.log2(n)
+
+
+def relative_error(got: Any, want: Any) -> float:
+    """L2 norm of the difference over that of `want`; NaN where any element is."""
+    got, want = (_widest(np.asarray(x)) for x in (got, want))
+    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
+
+
+def _widest(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64) if x.dtype != np.clongdouble else x
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Standard normals, complex where the dtype is."""
+    x = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def operands(rng: np.random.Generator, mm: devmath.Gemm, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Random A and B of a descriptor, of any depth k."""
+    k = mm.k if k is None else k
+    return normal(rng, (mm.m, k), mm.dtype), normal(rng, (k, mm.n), mm.dtype)
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A @ B in double precision."""
+    return _widest(a) @ _widest(b)
+
+
+def transform(x: np.ndarray, inverse: bool = False) -> np.ndarray:
+    """Unnormalised transform of the rows in extended precision, which NumPy's FFT has for long doubles."""
+    wide = x.astype(np.clongdouble)
+    return np.fft.ifft(wide, norm="forward") if inverse else np.fft.fft(wide)
+
+
+def gemm_error(got: Any, want: Any) -> float:
+    """L2 norm of the difference over that of `want`, or over one an element: a lone sum of normals may cancel."""
+    got, want = (_widest(np.asarray(x)) for x in (got, want))
+    return float(np.linalg.norm(got - want) / max(np.linalg.norm(want), np.sqrt(want.size), 1.0))
