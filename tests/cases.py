@@ -56,6 +56,7 @@ GEMM_CASES = (
     _gemm(64, 48, 32, "bfloat16", c_dtype="bfloat16"),
     # Widths that are no powers of two (Fuser#4771), integers exact.
     *(_gemm(64, n, 128, "float16") for n in (24, 40, 72, 80, 96, 104, 112, 144, 160)),
+    *(_gemm(128, n, 128, "float16") for n in (104, 192, 200)),
     # The sizes that are timed, and more than 48 KB of shared memory.
     _gemm(128, 128, 32, "float32"),
     _gemm(64, 64, 64, "float16"),
@@ -89,8 +90,8 @@ def _fft(n: int, dtype: str, small: bool = False, **fields: Any) -> FFTCase:
 
 
 FFT_CASES = (
-    *(_fft(2**p, "complex64", small=p in (1, 2, 3, 4, 6, 8)) for p in range(1, 14)),
-    *(_fft(2**p, "complex128", small=p in (1, 5, 7)) for p in range(1, 13)),
+    *(_fft(2**p, "complex64", small=p in (1, 2, 3, 4, 6, 8)) for p in range(1, 15)),
+    *(_fft(2**p, "complex128", small=p in (1, 5, 7)) for p in range(1, 14)),
     _fft(64, "complex64", small=True, ffts_per_block=1),
     _fft(64, "complex64", ffts_per_block=8),
     _fft(256, "complex64", ffts_per_block=1),

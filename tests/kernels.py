@@ -157,8 +157,7 @@ def tiles_in_device_functions(mm: devmath.Gemm) -> Callable[..., Any]:
         first, second = load_first(x[w]), load_second(y[w])
         for element in range(cuda.threadIdx.x, size * size, threads):
             i, j = element // size, element % size
-            if i < total.shape[1] and j < total.shape[2]:
-                total[w, i, j] = first[i, j] + np.float32(2) * second[i, j]
+            total[w, i, j] = first[i, j] + np.float32(2) * second[i, j]
         devmath.wait()
         first, second = load_first(y[w]), load_second(x[w])
         acc = devmath.accumulator(mm)

@@ -1,0 +1,95 @@
+"""Small kernels under compute-sanitizer: memory errors, and races in shared memory.
+
+    python -m benchmarks.sanitize [--tool memcheck] [--tool racecheck]
+
+Runs itself under each tool; the exit status is 0 when all results are right and no tool found anything.
+"""
+
+import argparse
+import itertools
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from numba import cuda
+from numba.cuda.core.errors import NumbaPerformanceWarning
+
+import devmath
+from tests import kernels, oracle
+
+TOOLS = ("memcheck", "racecheck")
+FOUND_SOMETHING = 9  # exit status that the tools are told to use
+
+GEMMS = (
+    devmath.Gemm(32, 32, 32, "float32"),
+    devmath.Gemm(33, 47, 19, "complex64", b_order="col"),
+    devmath.Gemm(64, 64, 64, "float16"),
+    devmath.Gemm(50, 40, 24, "bfloat16", a_order="col", threads=96),
+)
+# One for each way that threads exchange elements.
+FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
+
+
+def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run each product through a tile and through an accumulator: name, error, bound of the error."""
+    for mm in GEMMS:
+        a, b = oracle.operands(rng, mm)
+        da, db = cuda.to_device(a), cuda.to_device(b)
+        want, bound = oracle.product(a, b), oracle.GEMM_BOUND[mm.c_dtype.name]
+        scalar = mm.accumulator_dtype.type
+        for make in (kernels.gemm_tile, kernels.gemm_accumulator):
+            c = cuda.to_device(np.full((mm.m, mm.n), np.nan, mm.c_dtype))
+            arguments = (scalar(1), da, db, scalar(0), c) if make is kernels.gemm_tile else (da, db, c)
+            make(mm)[1, mm.block_dim](*arguments)
+            yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
+
+
+def transforms(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run each transform in registers and in a tile, with a last block that is not full."""
+    for fft in FFTS:
+        x = oracle.normal(rng, (2 * fft.ffts_per_block + 1, fft.n), fft.dtype)
+        want, bound = oracle.transform(x), oracle.fft_bound(fft.n, fft.dtype)
+        for make in (kernels.fft_registers, kernels.fft_tile):
+            y = cuda.to_device(np.full(x.shape, np.nan, fft.dtype))
+            make(fft)[fft.grid(len(x)), fft.block_dim](cuda.to_device(x), y)
+            yield f"{make.__name__} of {fft!r}", oracle.relative_error(y.copy_to_host(), want), bound
+
+
+def run_kernels() -> int:
+    """Run all, and return the number of wrong results."""
+    warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message="Grid size")
+    rng = np.random.default_rng()
+    wrong = 0
+    for name, error, bound in itertools.chain(products(rng), transforms(rng)):
+        right = error < bound
+        wrong += not right
+        print(f"{'ok   ' if right else 'WRONG'} {error:.1e} {name}", flush=True)
+    return wrong
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", action="append", choices=TOOLS, help="which tools (default: all)")
+    parser.add_argument("--no-tool", action="store_true", help="the kernels alone, as the tools run them")
+    options = parser.parse_args()
+    if options.no_tool:
+        return 1 if run_kernels() else 0
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        parser.error("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit")
+    failed = 0
+    for tool in options.tool or TOOLS:
+        command = [sanitizer, "--tool", tool, "--error-exitcode", str(FOUND_SOMETHING)]
+        command += [sys.executable, "-m", "benchmarks.sanitize", "--no-tool"]
+        status = subprocess.run(command, check=False).returncode
+        print(f"{tool}: {'clean' if status == 0 else f'exit status {status}'}", flush=True)
+        failed += status != 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

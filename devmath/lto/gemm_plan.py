@@ -1,0 +1,139 @@
+"""What a GEMM variant decides for one problem: threads, tile layouts, register fragment, template arguments."""
+
+import math
+from dataclasses import dataclass
+
+from ..dtypes import BY_NAME, DType
+from ..fragments import Digits, FragmentMap
+from ..layouts import CHUNK_BYTES, TileLayout
+
+WARP = 32
+REGISTERS_OF_BLOCK = 65536  # 32-bit registers of one SM, sm_80 and later: what the threads of a block share
+MAX_REGISTERS = 255  # that one thread can address
+MAX_ACCUMULATOR_WORDS = 128  # of these
+MIN_OTHER_REGISTERS = 40  # addresses, counters, and the least that feeds the multiplies
+
+
+@dataclass(frozen=True)
+class GemmPlan:
+    """One specialisation of a block GEMM.
+
+    Parameters
+    ----------
+    variant : str
+        Name of the variant that made the plan.
+    header : str
+        Its CUDA C++ header, as one writes it in an ``#include``.
+    m, n, k : int
+        Extents of the product in elements: A is (m, k), B is (k, n), C is (m, n).
+    threads : int
+        Threads that call together, a multiple of 32.
+    a, b, c : TileLayout
+        Shared-memory tiles.
+    fragment : FragmentMap
+        Elements of C that a thread's accumulators hold.
+    template : str
+        C++ type of the variant's block, in terms of a type named ``Fragment``.
+    """
+
+    variant: str
+    header: str
+    m: int
+    n: int
+    k: int
+    threads: int
+    a: TileLayout
+    b: TileLayout
+    c: TileLayout
+    fragment: FragmentMap
+    template: str
+
+    @property
+    def accumulator(self) -> DType:
+        """Type of the sums, of alpha and of beta."""
+        return BY_NAME[self.a.dtype.accumulator]
+
+    @property
+    def register_form_problem(self) -> str | None:
+        """Why the accumulators of a thread do not fit its registers, as a sentence; None where they do."""
+        words = self.fragment.size * accumulator_words(self.a.dtype)
+        limit = max_accumulator_words(self.threads)
+        if words <= limit:
+            return None
+        block_words = self.m * self.n * accumulator_words(self.a.dtype)
+        enough = (count for count in (32, 64, 128, 256) if block_words <= count * max_accumulator_words(count))
+        advice = next((f"{count} threads hold it" for count in enough if count > self.threads), "take a smaller m or n")
+        return (
+            f"the accumulator of a thread must be at most {limit} 32-bit words with {self.threads} threads, "
+            f"got {words} for {self.m} x {self.n} {self.accumulator.name}: {advice}"
+        )
+
+
+def accumulator_words(dtype: DType) -> int:
+    """32-bit registers that one accumulator takes."""
+    return BY_NAME[dtype.accumulator].itemsize // 4
+
+
+def registers_of_thread(threads: int) -> int:
+    """32-bit registers that each of so many threads can have."""
+    return min(MAX_REGISTERS, REGISTERS_OF_BLOCK // threads)
+
+
+def max_accumulator_words(threads: int) -> int:
+    """32-bit accumulators that each of so many threads can hold without spilling: about half of its registers."""
+    registers = registers_of_thread(threads)
+    return min(MAX_ACCUMULATOR_WORDS, (registers + 1) // 2, registers - MIN_OTHER_REGISTERS)
+
+
+def default_threads(m: int, n: int, words_per_output: int, words_per_thread: int) -> int:
+    """Threads for an m x n tile: a power of two from 32 to 512.
+
+    ``2 sqrt(m n)`` balances reuse of operands in registers, which wants few threads with many outputs each, against
+    latency, which wants many: 64 for 32x32, 128 for 64x64, 256 for 128x128. More where a thread would otherwise have
+    more than `words_per_thread` words of accumulators.
+    """
+    balanced = 1 << int(math.log2(2 * math.sqrt(m * n)))
+    needed = 1 << (math.ceil(m * n * words_per_output / words_per_thread) - 1).bit_length()
+    return min(max(balanced, needed, WARP), 512)
+
+
+def warp_grids(threads: int) -> list[tuple[int, int]]:
+    """All (rows, columns) of warps that use every warp."""
+    warps = threads // WARP
+    return [(rows, warps // rows) for rows in range(1, warps + 1) if warps % rows == 0]
+
+
+def digits(*terms: tuple[int, int, int]) -> Digits:
+    """Digits of (divisor, modulus, stride), without those that are always 0."""
+    return Digits(tuple(term for term in terms if term[1] > 1))
+
+
+def padded_layout(
+    dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int], unit_bytes: int = CHUNK_BYTES
+) -> TileLayout:
+    """Tile whose lines are an odd number of units long, so that eight of them start in different banks.
+
+    `reach` is the (rows, columns) extent that instructions read, at least the tile; the surplus is set aside.
+    """
+    unit = unit_bytes // dtype.itemsize
+    units = -(-(cols if order == "row" else rows) // unit)
+    return _with_reach(dtype, rows, cols, order, (units + 1 - units % 2) * unit, 0, reach)
+
+
+def swizzled_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int]) -> TileLayout:
+    """Tile with the widest swizzle that its lines are a multiple of; padded where they are a multiple of none."""
+    line = cols if order == "row" else rows
+    for swizzle in (8, 4, 2):
+        if line * dtype.itemsize % (swizzle * CHUNK_BYTES) == 0:
+            return _with_reach(dtype, rows, cols, order, line, swizzle, reach)
+    return padded_layout(dtype, rows, cols, order, reach)
+
+
+def _with_reach(
+    dtype: DType, rows: int, cols: int, order: str, ld: int, swizzle: int, reach: tuple[int, int]
+) -> TileLayout:
+    lines, positions = reach if order == "row" else reach[::-1]
+    # Whole accesses: a chunk, or a group of chunks that the swizzle permutes.
+    access = max(swizzle, 1) * CHUNK_BYTES // dtype.itemsize
+    elements = (lines - 1) * ld + -(-positions // access) * access
+    return TileLayout(dtype, rows, cols, order, ld, -(-elements // ld), swizzle)

@@ -1,0 +1,76 @@
+"""CUDA C++ text of one GEMM unit: an #include, and one extern "C" function that names layouts and template."""
+
+from ..dtypes import BY_NAME, DType
+from ..layouts import TileLayout
+from .gemm_plan import GemmPlan
+from .tile_source import element_text, fragment_text, layout_text, plain_layout_text
+
+
+def tile_form(plan: GemmPlan, forms: tuple[str, ...], symbol: str) -> str:
+    """Source of ``C = alpha A B + beta C`` in shared memory.
+
+    The function is ``void symbol(alpha, const void* a, int lda, const void* b, int ldb, beta, void* c, int ldc)``;
+    alpha and beta are one scalar of the accumulator's type, or two (real, imaginary).
+
+    Parameters
+    ----------
+    plan : GemmPlan
+    forms : tuple of {"tile", "plain"}
+        What A, B and C are: tiles with the plan's layouts, or arrays of the user's own with the plan's orders, whose
+        leading dimensions arrive at run time. The leading dimension of a tile is not looked at.
+    symbol : str
+        Name of the function.
+    """
+    alpha, beta = (_scalar(plan.accumulator, name) for name in ("alpha", "beta"))
+    parameters = f"{alpha[0]}, const void* a, int lda, const void* b, int ldb, {beta[0]}, void* c, int ldc"
+    return _unit(
+        plan,
+        forms,
+        f"{symbol}({parameters})",
+        f"tile_form<Block>(OperandA<A>(a, lda), OperandB<B>(b, ldb),\n"
+        f"                   Epilog<C, Accumulator>{{{alpha[1]}, {beta[1]}, (C::Element*)c, C(ldc)}});",
+    )
+
+
+def register_form(plan: GemmPlan, forms: tuple[str, ...], symbol: str) -> str:
+    """Source of ``acc += A B``: ``void symbol(const void* a, int lda, const void* b, int ldb, void* rmem_acc)``.
+
+    `rmem_acc` holds ``plan.fragment.size`` accumulators; `forms` are those of A and B as in `tile_form`.
+    """
+    return _unit(
+        plan,
+        forms,
+        f"{symbol}(const void* a, int lda, const void* b, int ldb, void* rmem_acc)",
+        "register_form<Block>(OperandA<A>(a, lda), OperandB<B>(b, ldb), (Accumulator*)rmem_acc);",
+    )
+
+
+def _unit(plan: GemmPlan, forms: tuple[str, ...], declaration: str, call: str) -> str:
+    operands = zip("ABC", (plan.a, plan.b, plan.c), forms, strict=False)  # the register form has no C
+    layouts = "\n".join(f"  using {name} = {_operand_text(layout, form)};" for name, layout, form in operands)
+    return f"""\
+#include <{plan.header}>
+
+extern "C" __device__ void {declaration} {{
+  using namespace devmath;
+{layouts}
+  using Accumulator = {element_text(plan.accumulator)};
+  using Fragment = {fragment_text(plan.fragment)};
+  using Block = {plan.template};
+  {call}
+}}
+"""
+
+
+def _operand_text(layout: TileLayout, form: str) -> str:
+    if form == "plain":
+        return plain_layout_text(layout.dtype, layout.rows, layout.cols, layout.order)
+    return layout_text(layout)
+
+
+def _scalar(dtype: DType, name: str) -> tuple[str, str]:
+    """Declaration of a scalar parameter, and the expression that reads it."""
+    if not dtype.is_complex:
+        return f"{element_text(dtype)} {name}", name
+    real = element_text(BY_NAME[dtype.real])
+    return f"{real} {name}_re, {real} {name}_im", f"Accumulator{{{name}_re, {name}_im}}"

@@ -1,0 +1,95 @@
+"""Products as machine code: inlined, in registers, by the instructions meant, on every architecture."""
+
+import pytest
+
+import devmath
+from devmath.lto.arch import ARCHITECTURES
+from devmath.lto.variants import GEMM_VARIANTS
+from tests import kernels
+from tests.cases import GEMM_CASES
+from tests.compile.harness import array, link, scalar
+
+#: One product for each element type; between them they use every variant.
+EACH_DTYPE = [case for case in GEMM_CASES if case.small and (case.m, case.n) == (32, 32)]
+#: Every other shape, order and number of threads of the table, for one type of each variant.
+EVERY_SHAPE = [case for case in GEMM_CASES if case.dtype in ("float32", "float16") and case not in EACH_DTYPE]
+
+#: What a product must be made of: the multiply, and the widest loads of its operands from shared memory.
+MULTIPLY = {"float64": "DFMA", "complex128": "DFMA", "float32": "FFMA", "complex64": "FFMA"}
+INSTRUCTIONS = {"mma_sync": ("HMMA.16816.F32", "LDSM.16"), "fma": ("LDS.128",)}
+
+on_all_architectures = pytest.mark.parametrize("arch", ARCHITECTURES)
+
+
+def arguments(make, mm):
+    """Types of the arguments of a kernel of tests/kernels.py."""
+    operand, result, number = array(mm.dtype), array(mm.c_dtype), scalar(mm.accumulator_dtype)
+    return {
+        kernels.gemm_tile: (number, operand, operand, number, result),
+        kernels.gemm_accumulator: (operand, operand, result),
+        kernels.gemm_bias: (operand, operand, array(mm.accumulator_dtype, 1), result),
+        kernels.gemm_by_hand: (operand, operand, array(mm.accumulator_dtype, 1), result),
+    }[make]
+
+
+def build(make, mm, arch="sm_90a"):
+    binary = link(make(mm), arguments(make, mm), arch)
+    binary.assert_clean()
+    return binary
+
+
+def assert_multiplies(mm, binary):
+    assert binary.count(MULTIPLY.get(mm.dtype.name, "HMMA")) > 0
+
+
+def test_the_cases_cover_every_variant_and_dtype():
+    tried = {(case.descriptor().plan.variant, case.dtype) for case in EACH_DTYPE}
+    assert tried == {(variant.name, dtype) for variant in GEMM_VARIANTS for dtype in variant.dtypes}
+
+
+@on_all_architectures
+@pytest.mark.parametrize("case", EACH_DTYPE, ids=str)
+def test_each_dtype_links_for_each_architecture(case, arch):
+    mm = case.descriptor()
+    binary = build(kernels.gemm_tile, mm, arch)
+    assert_multiplies(mm, binary)
+    assert [name for name in INSTRUCTIONS[mm.plan.variant] if not binary.count(name)] == []
+    assert any(name.startswith("LDGSTS") and ".128" in name for name in binary.opcodes), "no asynchronous 16-byte copy"
+
+
+@on_all_architectures
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
+def test_an_accumulator_stays_in_registers(dtype, arch):
+    mm = devmath.Gemm(64, 64, 32, dtype)
+    assert_multiplies(mm, build(kernels.gemm_accumulator, mm, arch))
+
+
+@pytest.mark.parametrize("case", EVERY_SHAPE, ids=str)
+def test_each_shape_links(case):
+    mm = case.descriptor()
+    assert_multiplies(mm, build(kernels.gemm_tile, mm))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120a"])
+@pytest.mark.parametrize(
+    "mm",
+    [
+        devmath.Gemm(128, 128, 32, "float32"),
+        devmath.Gemm(64, 64, 64, "float16"),
+        devmath.Gemm(128, 128, 64, "bfloat16"),
+        devmath.Gemm(50, 37, 19, "float64"),
+    ],
+    ids=repr,
+)
+def test_an_epilogue_keeps_its_accumulator_in_registers(mm, arch):
+    assert_multiplies(mm, build(kernels.gemm_bias, mm, arch))
+
+
+def test_a_hand_loop_over_a_small_accumulator_is_unrolled():
+    build(kernels.gemm_by_hand, devmath.Gemm(64, 64, 64, "float16"))
+
+
+def test_a_fragment_is_stored_rounded_to_16_bits():
+    mm = devmath.Gemm(64, 64, 32, "bfloat16")
+    kernel = kernels.gemm_accumulator(mm)
+    link(kernel, (array("bfloat16"), array("bfloat16"), array("bfloat16")), "sm_90a").assert_clean()

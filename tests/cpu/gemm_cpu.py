@@ -1,0 +1,159 @@
+"""GEMM units as plain C++: all cases of a test module in one program, which a block of a case calls once a run."""
+
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from devmath.dtypes import BY_NAME, lookup
+from devmath.layouts import TileLayout
+from devmath.lto import gemm_source
+from devmath.lto.gemm_plan import GemmPlan
+from devmath.lto.variants import GEMM_VARIANTS, select
+
+HERE = Path(__file__).parent
+INCLUDE = HERE.parents[1] / "devmath" / "lto" / "include"
+FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]
+SANITIZERS = ["-fsanitize=address,alignment,bounds", "-fno-sanitize-recover=all"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One unit: a problem, and how its operands are stored."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    orders: str = "rrr"
+    threads: int | None = None
+    c_dtype: str | None = None
+    forms: tuple[str, ...] = ("tile", "tile", "tile")  # two of them: the register form
+
+    @property
+    def plan(self) -> GemmPlan:
+        dtype = BY_NAME[self.dtype]
+        orders = tuple({"r": "row", "c": "col"}[order] for order in self.orders)
+        variant = select(GEMM_VARIANTS, self.dtype)
+        c_dtype = lookup(self.c_dtype or dtype.accumulator)
+        return variant.plan(self.m, self.n, self.k, dtype, c_dtype, orders, self.threads)
+
+    @property
+    def is_register_form(self) -> bool:
+        return len(self.forms) == 2
+
+    def __str__(self) -> str:
+        threads, forms = self.threads or "default", "".join(form[0] for form in self.forms)
+        return f"{self.m}x{self.n}x{self.k}-{self.dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}"
+
+
+def random(rng, dtype: str, *shape: int) -> np.ndarray:
+    values = rng.standard_normal(shape)
+    if BY_NAME[dtype].is_complex:
+        values = values + 1j * rng.standard_normal(shape)
+    return values.astype(BY_NAME[dtype].numpy)
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """The same numbers in float64 or complex128."""
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
+class Memory:
+    """One operand in memory: a tile, or a plain array with lines three elements apart.
+
+    Where no element is every byte is `filler`: 0xFF makes NaN of any type. A plain array lies one element off a
+    boundary, so that only accesses of one element are aligned.
+    """
+
+    def __init__(self, layout: TileLayout, form: str, array: np.ndarray, filler: int = 0xFF):
+        itemsize = layout.dtype.itemsize
+        self._dtype = layout.dtype.numpy
+        if form == "plain":
+            ld = layout.line_length + 3
+            layout = TileLayout(layout.dtype, layout.rows, layout.cols, layout.order, ld, layout.lines)
+            size_bytes = layout.size_bytes - 3 * itemsize  # the last line ends with its last element
+            self.place = (size_bytes, itemsize, ld)
+        else:
+            size_bytes = layout.size_bytes
+            self.place = (size_bytes, 0, -1)  # nobody may look at the leading dimension
+        self._where = layout.offset(*np.indices((layout.rows, layout.cols)))
+        self.bytes = np.full(size_bytes, filler, np.uint8)
+        self._elements(self.bytes)[self._where] = array
+
+    def _elements(self, memory: np.ndarray) -> np.ndarray:
+        return memory.view(self._dtype)
+
+    def read(self, memory: bytes) -> np.ndarray:
+        """Return the array in `memory`, which must not differ from this one anywhere else."""
+        after = np.frombuffer(memory, np.uint8).copy()
+        array = self._elements(after)[self._where]
+        self._elements(after)[self._where] = self._elements(self.bytes)[self._where]
+        assert np.array_equal(after, self.bytes), "bytes changed where C has no element"
+        return array
+
+
+class Program:
+    """Every case compiled into one executable, under the address and alignment sanitizers."""
+
+    def __init__(self, folder: Path, cases: list[Case]):
+        self._cases = cases
+        self._executable = folder / "units"
+        source = folder / "units.cpp"
+        source.write_text(_program_text(cases))
+        flags = [*FLAGS, *SANITIZERS, f"-I{INCLUDE}", f"-I{HERE}"]
+        subprocess.run(["g++", *flags, source, "-o", self._executable], check=True)
+
+    def tile_form(self, case: Case, alpha, a, b, beta, c) -> np.ndarray:
+        """Return C after the call."""
+        layouts = case.plan.a, case.plan.b, case.plan.c
+        # A number around C: whatever is computed from the NaN around A and B would show.
+        memories = [Memory(*parts) for parts in zip(layouts, case.forms, (a, b, c), (0xFF, 0xFF, 0x5A), strict=True)]
+        operands = [memory.bytes for memory in memories]
+        return memories[2].read(self._run(case, alpha, beta, [memory.place for memory in memories], operands))
+
+    def register_form(self, case: Case, a, b, c) -> np.ndarray:
+        """Return C + A B, dealt out to accumulators by the plan's fragment and collected from them."""
+        plan, dtype = case.plan, case.plan.accumulator.numpy
+        threads, registers = np.indices((plan.threads, plan.fragment.size))
+        inside = plan.fragment.in_bounds(threads, registers)
+        where = plan.fragment.row(threads, registers)[inside], plan.fragment.col(threads, registers)[inside]
+        accumulators = np.full(threads.shape, np.nan, dtype)
+        accumulators[inside] = c[where]
+        memories = [Memory(*parts) for parts in zip((plan.a, plan.b), case.forms, (a, b), strict=True)]
+        places = [*(memory.place for memory in memories), (accumulators.nbytes, 0, -1)]
+        after = self._run(case, 0, 0, places, [*(memory.bytes for memory in memories), accumulators])
+        result = np.full((case.m, case.n), np.nan, dtype)
+        result[where] = np.frombuffer(after, dtype).reshape(threads.shape)[inside]
+        return result
+
+    def _run(self, case: Case, alpha, beta, places, operands) -> bytes:
+        """Send a Request of gemm_block.hpp and the operands; return what became of C."""
+        scalars = [part for scalar in (alpha, beta) for part in (np.real(scalar), np.imag(scalar))]
+        numbers = [self._cases.index(case), case.plan.threads, *(number for place in places for number in place)]
+        message = [struct.pack("4d11i4x", *scalars, *numbers), *(operand.tobytes() for operand in operands)]
+        done = subprocess.run([self._executable], input=b"".join(message), capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[:2000]
+        return done.stdout
+
+
+def _program_text(cases: list[Case]) -> str:
+    parts = ['#include "gemm_block.hpp"\n']
+    for i, case in enumerate(cases):
+        scalars = ("call.request.{0}[0]", "call.request.{0}[0], call.request.{0}[1]")[case.plan.accumulator.is_complex]
+        operands = "call.a, call.request.a.ld, call.b, call.request.b.ld"
+        if case.is_register_form:
+            parts.append(gemm_source.register_form(case.plan, case.forms, f"unit{i}"))
+            fragment_bytes = case.plan.fragment.size * case.plan.accumulator.itemsize
+            arguments = f"{operands}, call.c + devmath::block_rank() * {fragment_bytes}"
+        else:
+            parts.append(gemm_source.tile_form(case.plan, case.forms, f"unit{i}"))
+            alpha, beta = scalars.format("alpha"), scalars.format("beta")
+            arguments = f"{alpha}, {operands}, {beta}, call.c, call.request.c.ld"
+        parts.append(f"static void call{i}(const devmath::Call& call) {{ unit{i}({arguments}); }}\n")
+    table = ", ".join(f"call{i}" for i in range(len(cases)))
+    parts.append(f"int main() {{\n  static void (*const kUnits[])(const devmath::Call&) = {{{table}}};\n"
+                 "  return devmath::serve(kUnits);\n}\n")  # fmt: skip
+    return "\n".join(parts)

@@ -1,0 +1,199 @@
+"""Descriptors: what they refuse and in which words, what makes two of them equal, and the numbers they derive."""
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import devmath
+from devmath.blas_device import Operand
+
+GEMM_REFUSED = {
+    "m below 1": ({"m": 0}, ValueError, "m must be >= 1, got 0"),
+    "n negative": ({"n": -3}, ValueError, "n must be >= 1, got -3"),
+    "k a fraction": ({"k": 2.5}, TypeError, "k must be an integer, got 2.5"),
+    "m a flag": ({"m": True}, TypeError, "m must be an integer, got True"),
+    "m a word": ({"m": "32"}, TypeError, "m must be an integer, got '32'"),
+    "dtype unknown": ({"dtype": np.int8}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
+    "dtype no dtype": ({"dtype": "half float"}, TypeError, "dtype must be one of .*, got 'half float'"),
+    "a_order": ({"a_order": "C"}, ValueError, "a_order must be one of 'row', 'col', got 'C'"),
+    "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
+    "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
+    "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, float32, got float64"),
+    "c_dtype of 16 bits": (
+        {"dtype": np.float16, "c_dtype": "bfloat16"},
+        TypeError,
+        "c_dtype must be one of float32, float16, got bfloat16",
+    ),
+    "threads not of warps": ({"threads": 48}, ValueError, "threads must be a multiple of 32 in 32..1024, got 48"),
+    "threads beyond a block": (
+        {"threads": 1056},
+        ValueError,
+        "threads must be a multiple of 32 in 32..1024, got 1056",
+    ),
+    "threads none": ({"threads": 0}, ValueError, "threads must be >= 1, got 0"),
+    "too large": (
+        {"m": 256, "n": 256, "k": 256},
+        ValueError,
+        "m, n, k must leave A and B within 232448 bytes of shared memory, got 256, 256, 256 which take 524288 bytes",
+    ),
+}
+
+FFT_REFUSED = {
+    "zero": ({"n": 0}, ValueError, "n must be >= 1, got 0"),
+    "one": ({"n": 1}, ValueError, "n must be a power of two .* nearest 2, got 1"),
+    "prime": ({"n": 449}, ValueError, "n must be a power of two .* nearest 256 and 512, got 449"),
+    "past the limit": ({"n": 65537}, ValueError, r"n must be a power of two .* nearest \d+, got 65537"),
+    "a fraction": ({"n": 64.0}, TypeError, "n must be an integer, got 64.0"),
+    "real": ({"dtype": np.float32}, TypeError, "dtype must be one of complex128, complex64, got float32"),
+    "direction": (
+        {"direction": "backward"},
+        ValueError,
+        "direction must be one of 'forward', 'inverse', got 'backward'",
+    ),
+    "ffts_per_block zero": ({"ffts_per_block": 0}, ValueError, "ffts_per_block must be >= 1, got 0"),
+    "ffts_per_block too many": (
+        {"ffts_per_block": 4096},
+        ValueError,
+        r"ffts_per_block must be in 1\.\.\d+ for .* got 4096",
+    ),
+    "elements_per_thread": (
+        {"elements_per_thread": 3},
+        ValueError,
+        "elements_per_thread must be one of 2, 4, 8, 16, 32 for n=64 in float, got 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "error", "message"), GEMM_REFUSED.values(), ids=GEMM_REFUSED)
+def test_gemm_refuses(fields, error, message):
+    with pytest.raises(error, match=message):
+        devmath.Gemm(**{"m": 32, "n": 32, "k": 32, **fields})
+
+
+@pytest.mark.parametrize(("fields", "error", "message"), FFT_REFUSED.values(), ids=FFT_REFUSED)
+def test_fft_refuses(fields, error, message):
+    with pytest.raises(error, match=message):
+        devmath.FFT(**{"n": 64, **fields})
+
+
+SMALL = devmath.Gemm(32, 16, 8)
+EQUAL = [
+    (SMALL, devmath.Gemm(np.int64(32), 16, 8, "float32", "row", threads=SMALL.threads)),
+    (devmath.Gemm(32, 16, 8, "bfloat16"), devmath.Gemm(32, 16, 8, ml_dtypes.bfloat16, c_dtype=np.float32)),
+    (devmath.FFT(256), devmath.FFT(256, "complex64", ffts_per_block=devmath.FFT(256).ffts_per_block)),
+    (devmath.FFT(256), devmath.FFT(256).inverse.forward),
+    (devmath.FFT(256).inverse, devmath.FFT(256, direction="inverse")),
+    (SMALL.a, Operand(SMALL, "a")),
+]
+DIFFERENT = [
+    *(devmath.Gemm(32, 16, 8, **fields) for fields in (
+        {}, {"dtype": "float16"}, {"dtype": "bfloat16"}, {"dtype": "float16", "c_dtype": "float16"},
+        {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
+    devmath.Gemm(16, 32, 8), devmath.Gemm(32, 8, 16),
+    devmath.FFT(256), devmath.FFT(512), devmath.FFT(256, "complex128"), devmath.FFT(256).inverse,
+    devmath.FFT(256, ffts_per_block=1), devmath.FFT(256, elements_per_thread=16),
+    devmath.Gemm(32, 16, 8).a, devmath.Gemm(32, 16, 8).b, devmath.Gemm(32, 8, 8).a,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_equal_descriptors_are_one_key(one, other):
+    assert one == other
+    assert hash(one) == hash(other)
+    assert repr(one) == repr(other)
+
+
+def test_every_field_makes_another_key():
+    assert len(set(DIFFERENT)) == len(DIFFERENT)
+    assert len({repr(desc) for desc in DIFFERENT}) == len(DIFFERENT)
+
+
+def test_a_descriptor_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        devmath.Gemm(32, 16, 8).m = 64
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        devmath.FFT(64).n = 128
+
+
+@pytest.mark.parametrize("desc", DIFFERENT)
+def test_a_pickle_is_equal_in_another_process(desc):
+    copy = pickle.loads(pickle.dumps(desc))
+    assert copy == desc
+    assert hash(copy) == hash(desc)
+    assert copy.size_bytes == desc.size_bytes if isinstance(desc, Operand) else copy.plan == desc.plan
+
+
+def test_pickles_of_another_process_are_equal():
+    script = (
+        "import devmath, pickle, sys\n"
+        "descs = [devmath.Gemm(32, 16, 8, 'bfloat16', a_order='col'), devmath.FFT(4096, 'complex128').inverse]\n"
+        "sys.stdout.buffer.write(pickle.dumps(descs))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert pickle.loads(done.stdout) == [
+        devmath.Gemm(32, 16, 8, "bfloat16", a_order="col"),
+        devmath.FFT(4096, "complex128", "inverse"),
+    ]
+
+
+@pytest.mark.parametrize("desc", [devmath.Gemm(32, 16, 8, "float16", threads=64), devmath.FFT(64)])
+def test_a_repr_shows_the_fields(desc):
+    text = repr(desc)
+    assert text.startswith(f"{type(desc).__name__}(")
+    assert desc.dtype.name in text
+    assert eval(text, {name: name for name in ("float16", "complex64")} | vars(devmath)) == desc
+
+
+def test_numbers_of_a_product():
+    mm = devmath.Gemm(48, 16, 8, "float16", a_order="col", threads=96)
+    assert mm.block_dim == (96, 1, 1)
+    assert mm.launch_bounds == (96, 1)
+    assert (mm.dtype, mm.c_dtype, mm.accumulator_dtype) == (np.float16, np.float32, np.float32)
+    assert (mm.a.shape, mm.b.shape, mm.c.shape) == ((48, 8), (8, 16), (48, 16))
+    assert (mm.a.dtype, mm.c.dtype) == (np.float16, np.float32)
+    assert (mm.a.layout.order, mm.b.layout.order) == ("col", "row")
+    assert mm.a.size_bytes >= 48 * 8 * 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [2, 64, 4096])
+def test_numbers_of_a_transform(n, dtype):
+    fft = devmath.FFT(n, dtype)
+    assert fft.threads_per_fft * fft.elements_per_thread == n
+    assert fft.threads == fft.threads_per_fft * fft.ffts_per_block
+    assert fft.block_dim == (fft.threads, 1, 1)
+    assert fft.launch_bounds[0] == fft.threads
+    assert fft.layout.size_bytes == fft.ffts_per_block * n * np.dtype(dtype).itemsize
+    assert fft.fragment.size == fft.elements_per_thread
+    assert fft.inverse.fragment == fft.fragment
+
+
+def test_a_grid_holds_every_transform():
+    fft = devmath.FFT(256, ffts_per_block=4)
+    assert [fft.grid(count) for count in (0, 1, 4, 5, 2**31)] == [1, 1, 1, 2, 2**29]
+    with pytest.raises(ValueError, match="count must be >= 0, got -1"):
+        fft.grid(-1)
+
+
+MM, TRANSFORM = devmath.Gemm(8, 8, 8), devmath.FFT(8)
+VERBS = {
+    "shared": (MM.a,), "accumulator": (MM,), "registers": (TRANSFORM,), "transform_index": (TRANSFORM,),
+    "load": (None, None), "store": (None, None), "wait": (), "gemm": (MM, 1, None, None, 0, None),
+    "fft": (TRANSFORM, None), "apply": (None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_outside_a_kernel_says_where_it_belongs(verb):
+    with pytest.raises(devmath.DeviceOnlyError, match=rf"devmath\.{verb} can only be called inside a @cuda\.jit"):
+        getattr(devmath, verb)(*VERBS[verb])
+
+
+def test_every_verb_was_tried():
+    public = {name for name in devmath.__all__ if name.islower()}
+    assert public == set(VERBS)
