@@ -1,6 +1,6 @@
 """One kernel in a fresh process, and where its time went; `first_result` runs it.
 
-    python -m benchmarks.first_kernel gemm|fft|peer-fft STARTED
+    python -m benchmarks.first_kernel numba|gemm|fft|peer-fft STARTED
 
 STARTED is the parent's ``time.monotonic()`` as it started this process. The last line printed is JSON, in seconds.
 """
@@ -17,6 +17,7 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 from numba import cuda  # noqa: E402
 
+IMPORTED = time.monotonic()
 SPENT: dict[str, float] = {"nvrtc": 0.0, "nvjitlink": 0.0}
 
 
@@ -41,6 +42,17 @@ def watch_compilers() -> None:
 
     units.run_nvrtc = timed("nvrtc", units.run_nvrtc)
     driver._Linker.complete = timed("nvjitlink", driver._Linker.complete)
+
+
+def numba_alone() -> Callable[[], float]:
+    """A copy in plain Numba: what any kernel of a process costs before it does anything of ours."""
+
+    @cuda.jit
+    def kernel(x, y):
+        for i in range(cuda.threadIdx.x, x.shape[1], cuda.blockDim.x):
+            y[0, i] = x[0, i]
+
+    return row_run(kernel[1, 128], lambda x: x)
 
 
 def gemm() -> Callable[[], float]:
@@ -86,7 +98,7 @@ def fft() -> Callable[[], float]:
         devmath.fft(transform, v)
         devmath.store(v, y, row)
 
-    return transform_run(kernel[1, transform.block_dim])
+    return row_run(kernel[1, transform.block_dim], np.fft.fft)
 
 
 def peer_fft() -> Callable[[], float]:
@@ -107,18 +119,18 @@ def peer_fft() -> Callable[[], float]:
         for i in range(elements):
             y[0, cuda.threadIdx.x + i * stride] = data[i]
 
-    return transform_run(kernel[1, transform.block_dim, 0, transform.shared_memory_size])
+    return row_run(kernel[1, transform.block_dim, 0, transform.shared_memory_size], np.fft.fft)
 
 
-def transform_run(launch: Callable[[Any, Any], None]) -> Callable[[], float]:
-    """Run a transform of one random row, and return its error."""
+def row_run(launch: Callable[[Any, Any], None], reference: Callable[[Any], Any]) -> Callable[[], float]:
+    """Run a kernel on one random row of 4096 complex64, and return its error."""
     random = np.random.default_rng()
     x = (random.standard_normal((1, 4096)) + 1j * random.standard_normal((1, 4096))).astype(np.complex64)
     dx, dy = cuda.to_device(x), cuda.device_array_like(x)
 
     def run() -> float:
         launch(dx, dy)
-        return relative_error(dy.copy_to_host(), np.fft.fft(x))
+        return relative_error(dy.copy_to_host(), reference(x))
 
     return run
 
@@ -133,15 +145,16 @@ def main() -> None:
     kernel, started = sys.argv[1], float(sys.argv[2])
     cuda.current_context()
     ready = time.monotonic()
-    run = {"gemm": gemm, "fft": fft, "peer-fft": peer_fft}[kernel]()
+    run = {"numba": numba_alone, "gemm": gemm, "fft": fft, "peer-fft": peer_fft}[kernel]()
     prepared = time.monotonic()
     error = run()
     done = time.monotonic()
     first_launch = done - prepared
     stages = {
         "python": BEGAN - started,
-        "import numba, context": ready - BEGAN,
-        "import library, data": prepared - ready,
+        "import numba": IMPORTED - BEGAN,
+        "context": ready - IMPORTED,
+        "library, data": prepared - ready,
         "nvrtc": SPENT["nvrtc"],
         "nvjitlink": SPENT["nvjitlink"],
         "numba": first_launch - SPENT["nvrtc"] - SPENT["nvjitlink"],

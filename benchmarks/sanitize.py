@@ -19,6 +19,7 @@ from numba.cuda.core.errors import NumbaPerformanceWarning
 
 import devmath
 from tests import kernels, oracle
+from tests.gpu.device_arrays import on_device
 
 TOOLS = ("memcheck", "racecheck")
 FOUND_SOMETHING = 9  # exit status that the tools are told to use
@@ -37,7 +38,7 @@ def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each product through a tile and through an accumulator: name, error, bound of the error."""
     for mm in GEMMS:
         a, b = oracle.operands(rng, mm)
-        da, db = cuda.to_device(a), cuda.to_device(b)
+        da, db = on_device(a), on_device(b)
         want, bound = oracle.product(a, b), oracle.GEMM_BOUND[mm.c_dtype.name]
         scalar = mm.accumulator_dtype.type
         for make in (kernels.gemm_tile, kernels.gemm_accumulator):

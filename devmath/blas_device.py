@@ -67,7 +67,8 @@ class Gemm(KernelConstant):
         for name in ("a_order", "b_order", "c_order"):
             check_choice(name, getattr(self, name), ORDERS)
         element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
-        result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", (element.accumulator, element.name))
+        choices = tuple(dict.fromkeys((element.accumulator, element.name)))
+        result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", choices)
         object.__setattr__(self, "dtype", element.numpy)
         object.__setattr__(self, "c_dtype", result.numpy)
         self._check_memory(element.itemsize)

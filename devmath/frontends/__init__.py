@@ -1,7 +1,8 @@
 """How a compiler learns the verbs: one module for each compiler, and one for the simulator.
 
 A front end offers ``type_of(value)``, the compiler's type of a verb or a descriptor, or installs bodies in
-`devmath.verbs.SIMULATED`. The modules import the compiler; this one does not.
+`devmath.verbs.SIMULATED`. All of them hold calls to the same `rules`. The modules import the compiler; this one does
+not.
 """
 
 from types import ModuleType

@@ -152,7 +152,8 @@ def test_device_functions_of_different_threads_are_refused_at_launch():
 
 
 def test_constants_of_descriptors_are_known_while_compiling():
-    mm, fft = devmath.Gemm(32, 16, 8, "float32"), devmath.FFT(64)
+    fft = devmath.FFT(64)
+    mm = devmath.Gemm(32, 16, 8, "float32", threads=fft.threads)
 
     def kernel(out):
         tile = devmath.shared(mm.c)

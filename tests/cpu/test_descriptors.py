@@ -23,7 +23,7 @@ GEMM_REFUSED = {
     "a_order": ({"a_order": "C"}, ValueError, "a_order must be one of 'row', 'col', got 'C'"),
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
-    "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, float32, got float64"),
+    "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
     "c_dtype of 16 bits": (
         {"dtype": np.float16, "c_dtype": "bfloat16"},
         TypeError,

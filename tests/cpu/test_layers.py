@@ -70,6 +70,11 @@ def test_only_front_ends_know_numba():
     assert knowing <= {"frontends", "__main__"}
 
 
+def test_the_rules_of_calls_know_no_compiler():
+    imported = {name for name in imports_of(PACKAGE / "frontends" / "rules.py") if name[0] in {"numba", "llvmlite"}}
+    assert imported == {("numba", "core", "errors"), ("numba", "cuda", "core", "errors")}
+
+
 def test_no_module_needs_an_array_package():
     assert [name_of(path) for path in MODULES if {"cupy", "torch"} & top_level_packages(path)] == []
 

@@ -7,6 +7,12 @@ from numba import cuda
 from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
 
+def on_device(host: np.ndarray) -> DeviceNDArray:
+    """Copy a contiguous array of any dtype; `cuda.to_device` refuses bfloat16, which has no buffer format."""
+    memory = cuda.to_device(host.reshape(-1).view(np.uint8)).gpu_data
+    return DeviceNDArray(host.shape, host.strides, host.dtype, gpu_data=memory)
+
+
 class Twin:
     """A contiguous NumPy array and a copy of it on the device, of which a kernel gets the same views.
 
@@ -18,7 +24,7 @@ class Twin:
 
     def __init__(self, host: np.ndarray):
         self._start = _address(host)
-        self._device = cuda.to_device(host)
+        self._device = on_device(host)
 
     def view(self, view: np.ndarray) -> DeviceNDArray:
         """The twin of a view of the host array, whatever its strides; lives no longer than this object."""
@@ -27,7 +33,8 @@ class Twin:
 
     def fetch(self) -> np.ndarray:
         """What the device holds now, as an array of its own."""
-        return self._device.copy_to_host()
+        raw = DeviceNDArray((self._device.nbytes,), (1,), np.uint8, gpu_data=self._device.gpu_data).copy_to_host()
+        return raw.view(self._device.dtype).reshape(self._device.shape)
 
 
 class Output:

@@ -5,6 +5,7 @@ import pytest
 from numba import cuda
 
 import devmath
+from devmath.lto.arch import shared_memory_limit_bytes
 from tests import kernels, oracle
 from tests.cases import FFT_CASES
 from tests.gpu.device_arrays import Output, Twin
@@ -24,8 +25,18 @@ def rows_for(fft):
     return 2 * fft.ffts_per_block + 1
 
 
-@pytest.mark.parametrize("make", [kernels.fft_registers, kernels.fft_tile])
-@pytest.mark.parametrize("case", FFT_CASES, ids=str)
+def tile_fits(case):
+    """Whether a tile of the block's transforms fits beside the exchange buffer."""
+    fft = case.descriptor()
+    return fft.layout.size_bytes + fft.plan.exchange_bytes <= shared_memory_limit_bytes("sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("case", "make"),
+    [(case, kernels.fft_registers) for case in FFT_CASES]
+    + [(case, kernels.fft_tile) for case in FFT_CASES if tile_fits(case)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_forward(case, make, rng):
     fft = case.descriptor()
     x = oracle.normal(rng, (rows_for(fft), fft.n), fft.dtype)

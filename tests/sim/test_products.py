@@ -271,6 +271,17 @@ def test_tiles_of_a_loop_and_of_a_device_function_are_one():
     assert (count == 4).all()
 
 
+@pytest.mark.parametrize("size", [8, 16])
+def test_device_functions_of_one_factory_have_tiles_of_their_own(size, rng):
+    mm = devmath.Gemm(size, size, size, threads=32)
+    x, y = normal(rng, (2, size + 3, size + 3), np.float32), normal(rng, (2, size + 3, size + 3), np.float32)
+    total, result = np.full((2, size, size), np.nan, np.float32), np.full((2, size, size), np.nan, np.float32)
+    kernels.tiles_in_device_functions(mm)[2, mm.block_dim](x, y, total, result)
+    x, y = x[:, :size, :size], y[:, :size, :size]
+    assert np.array_equal(total, x + 2 * y)
+    assert relative_error(result, product(y, x)) < bound(np.float32)
+
+
 def test_new_blocks_start_with_poisoned_tiles(rng):
     mm = devmath.Gemm(4, 4, 4)
 

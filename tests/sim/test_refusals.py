@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from numba import cuda
-from numba.cuda.core.errors import TypingError
+from numba.core.errors import TypingError
 
 import devmath
 

@@ -1,9 +1,9 @@
 """The numba-cuda front end: types, signatures and code of the verbs. Importing it registers them.
 
-In reading order: `types` (what a descriptor, a tile, a fragment is to Numba), `signatures` (which calls are right, and
-the sentence for each that is not), `attributes` (constants, ``t[i, j]``, ``acc.row(i)``), `lowering` (a verb as a call
-of one of our device functions), `linking` (that function's LTO-IR), `kernel` (what a kernel needs as a whole: shared
-memory, launch bounds), `launch` (the check of every launch).
+In reading order: `types` (what a descriptor, a tile, a fragment is to Numba), `signatures` (which types a verb takes
+and which it returns), `attributes` (constants, ``t[i, j]``, ``acc.row(i)``), `lowering` (a verb as a call of one of our
+device functions), `linking` (that function's LTO-IR), `kernel` (what a kernel needs as a whole: shared memory, launch
+bounds), `launch` (the check of every launch).
 """
 
 from typing import Any

@@ -5,16 +5,15 @@ from typing import Any
 
 from llvmlite import ir
 from numba.cuda import types
-from numba.cuda.core.errors import TypingError
 from numba.cuda.cudadecl import registry as typing_registry
 from numba.cuda.cudaimpl import registry as lowering_registry
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import AbstractTemplate, AttributeTemplate, Signature, bound_function, signature
 
-from ...fft_device import FFT
 from ...fragments import Digits
 from ...layouts import CHUNK_BYTES, TileLayout
-from .types import ConstantType, FragmentType, TileType, describe
+from .. import rules
+from .types import ConstantType, FragmentType, TileType, argument
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
@@ -75,8 +74,7 @@ class FragmentAttributes(_ConstantAttributes):
     value = staticmethod(_constant_of_fragment)
 
     def _register_signature(self, ty: FragmentType, name: str, args: Any, kws: Any, result: types.Type) -> Signature:
-        if kws or len(args) != 1 or not isinstance(args[0], types.Integer):
-            raise TypingError(f"{name}(i) takes one integer, the number of a register")
+        rules.register(ty.argument, name, *(() if kws else map(argument, args)))
         return signature(result, types.intp, recvr=ty)
 
     @bound_function("devmath.fragment.row")
@@ -93,8 +91,6 @@ class FragmentAttributes(_ConstantAttributes):
 
     @bound_function("devmath.fragment.index")
     def resolve_index(self, ty: FragmentType, args: Any, kws: Any) -> Signature:
-        if not isinstance(ty.desc, FFT):
-            raise TypingError(f"index(i) is of the registers of a transform, got {describe(ty)}: use row(i) and col(i)")
         return self._register_signature(ty, "index", args, kws, types.intp)
 
 
@@ -176,19 +172,7 @@ def lower_in_bounds(context: Any, builder: ir.IRBuilder, sig: Signature, args: A
     return builder.and_(inside_rows, builder.icmp_unsigned("<", col, INT64(fragment.cols)))
 
 
-def _item_of_tile(ty: TileType, index: types.Type) -> None:
-    if not (
-        isinstance(index, types.BaseTuple) and len(index) == 2 and all(isinstance(i, types.Integer) for i in index)
-    ):
-        raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
-
-
-def _item_of_fragment(ty: FragmentType, index: types.Type) -> None:
-    if not isinstance(index, types.Integer):
-        raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{index}]")
-
-
-def _register_items(key: type[types.Type], check: Any, index_type: Any, address: Any) -> None:
+def _register_items(key: type[types.Type], index_rule: Any, index_type: Any, address: Any) -> None:
     """Typing and lowering of ``x[index]`` and of ``x[index] = value``."""
 
     @typing_registry.register_global(operator.getitem)
@@ -196,7 +180,7 @@ def _register_items(key: type[types.Type], check: Any, index_type: Any, address:
         def generic(self, args: Any, kws: Any) -> Signature | None:
             if not isinstance(args[0], key):
                 return None
-            check(*args)
+            index_rule(argument(args[1]))
             return signature(args[0].element, args[0], index_type)
 
     @typing_registry.register_global(operator.setitem)
@@ -204,10 +188,11 @@ def _register_items(key: type[types.Type], check: Any, index_type: Any, address:
         def generic(self, args: Any, kws: Any) -> Signature | None:
             if not isinstance(args[0], key):
                 return None
-            check(*args[:2])
-            if not self.context.can_convert(args[2], args[0].element):
-                raise TypingError(f"{describe(args[0])} holds {args[0].element}, got a value of type {args[2]}")
-            return signature(types.none, args[0], index_type, args[0].element)
+            holder, index, value = args
+            index_rule(argument(index))
+            if not self.context.can_convert(value, holder.element):
+                rules.refuse_element(holder.argument, argument(value))
+            return signature(types.none, holder, index_type, holder.element)
 
     @lowering_registry.lower(operator.getitem, key, index_type)
     def get(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
@@ -227,5 +212,5 @@ def _address_in_fragment(builder: ir.IRBuilder, ty: FragmentType, args: Any) -> 
     return builder.gep(args[0], [args[1]])
 
 
-_register_items(TileType, _item_of_tile, types.UniTuple(types.intp, 2), _address_in_tile)
-_register_items(FragmentType, _item_of_fragment, types.intp, _address_in_fragment)
+_register_items(TileType, rules.index_of_tile, types.UniTuple(types.intp, 2), _address_in_tile)
+_register_items(FragmentType, rules.index_of_fragment, types.intp, _address_in_fragment)

@@ -5,12 +5,12 @@ from typing import Any
 
 from llvmlite import ir
 from numba.cuda import cgutils
-from numba.cuda.core.errors import TypingError
 from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 
 from ...blas_device import Gemm
 from ...fft_device import FFT
-from ...lto.arch import compute_capability, shared_memory_limit_bytes
+from ...lto.arch import compute_capability
+from .. import rules
 from .launch import DYNAMIC_ALIGNMENT, requirements_of
 from .linking import in_kernel, target_arch
 
@@ -55,12 +55,8 @@ def annotate(context: Any, builder: ir.IRBuilder, desc: Gemm | FFT, transforms: 
     """
     threads, min_blocks = desc.launch_bounds
     requirements = requirements_of(context.active_code_library)
-    if requirements.threads and requirements.threads != threads:
-        raise TypingError(
-            f"descriptors of one kernel must agree on the threads of a block, got {requirements.threads} for"
-            f" {requirements.owner} and {threads} for {desc!r}: set threads=, or ffts_per_block="
-        )
-    requirements.threads, requirements.owner = threads, repr(desc)
+    requirements.owner = requirements.owner or desc
+    rules.agree_on_threads(requirements.owner, desc)
     if not in_kernel():
         return
     annotations = builder.module.namedmetadata.get("nvvm.annotations")
@@ -84,12 +80,7 @@ def shared_memory(context: Any, builder: ir.IRBuilder, size_bytes: int) -> ir.Va
     requirements = requirements_of(library)
     size_bytes = -(-size_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT
     requirements.shared_bytes += size_bytes
-    limit = shared_memory_limit_bytes(arch)
-    if requirements.shared_bytes > limit:
-        raise TypingError(
-            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got"
-            f" {requirements.shared_bytes}"
-        )
+    rules.shared_memory(requirements.shared_bytes, arch)
     if static_is_unlimited(arch) or not in_kernel():
         return _static_memory(builder, size_bytes)
     requirements.dynamic_bytes = requirements.shared_bytes

@@ -11,7 +11,10 @@ from typing import Any
 
 from numba.cuda.dispatcher import _Kernel
 
+from ...blas_device import Gemm
 from ...errors import LaunchError, PerformanceWarning
+from ...fft_device import FFT
+from .. import rules
 
 DYNAMIC_ALIGNMENT = 1024  # the widest swizzle pattern of the hardware repeats every 1024 bytes
 
@@ -22,10 +25,8 @@ class Requirements:
 
     Parameters
     ----------
-    threads : int
-        Threads of a block; 0 while no descriptor was met.
-    owner : str
-        The descriptor that asks, for messages.
+    owner : Gemm or FFT or None
+        The first descriptor, whose threads the block must have.
     min_blocks : int
         Blocks that a multiprocessor shall hold at least.
     transforms : int
@@ -38,8 +39,7 @@ class Requirements:
         The exchange buffers of transforms by size in bytes: address, and the flag that it may still be read.
     """
 
-    threads: int = 0
-    owner: str = ""
+    owner: Gemm | FFT | None = None
     min_blocks: int = 0
     transforms: int = 0
     shared_bytes: int = 0
@@ -60,15 +60,11 @@ def _collect(kernel: Any) -> Requirements | None:
     found = [library.devmath_requirements for library in libraries if hasattr(library, "devmath_requirements")]
     if not found:
         return None
-    asking = [requirements for requirements in found if requirements.threads] or found
-    for other in asking[1:]:
-        if other.threads != asking[0].threads:
-            raise LaunchError(
-                f"descriptors of one kernel must agree on the threads of a block, got {asking[0].threads} for"
-                f" {asking[0].owner} and {other.threads} for {other.owner}"
-            )
+    owners = [requirements.owner for requirements in found if requirements.owner]
+    for other in owners[1:]:
+        rules.agree_on_threads(owners[0], other, LaunchError)
     dynamic_bytes = sum(requirements.dynamic_bytes for requirements in found)
-    return Requirements(asking[0].threads, asking[0].owner, dynamic_bytes=dynamic_bytes)
+    return Requirements(owners[0] if owners else None, dynamic_bytes=dynamic_bytes)
 
 
 def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int) -> int:
@@ -84,12 +80,8 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
     requirements = kernel.devmath_requirements
     if requirements is None:
         return shared_bytes
-    threads = block_dim[0] * block_dim[1] * block_dim[2]
-    if requirements.threads and threads != requirements.threads:
-        raise LaunchError(
-            f"the block must have {requirements.threads} threads (block_dim of {requirements.owner}), got {threads}"
-            f" from block {tuple(block_dim)}"
-        )
+    if requirements.owner:
+        rules.block_of(requirements.owner, tuple(block_dim))
     if not requirements.dynamic_bytes:
         return shared_bytes
     return -(-shared_bytes // DYNAMIC_ALIGNMENT) * DYNAMIC_ALIGNMENT + requirements.dynamic_bytes

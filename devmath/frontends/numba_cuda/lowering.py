@@ -11,13 +11,14 @@ from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import Signature
 
 from ... import blas_device, fft_device, verbs
-from ...blas_device import Gemm
+from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME
 from ...fft_device import FFT
 from ...layouts import TileLayout
 from ...lto import fft_units, gemm_source, tile_source
 from ...lto.unit import Unit
 from ...verbs import Verb
+from .. import rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit
@@ -34,6 +35,8 @@ def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @lowered(verbs.shared)
 def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    operand = sig.args[0].value
+    annotate(context, builder, operand.desc if isinstance(operand, Operand) else operand)
     memory = shared_memory(context, builder, sig.return_type.layout.size_bytes)
     return builder.bitcast(memory, context.get_value_type(sig.return_type))
 
@@ -107,12 +110,8 @@ def _plain_tile(
 ) -> list[ir.Value]:
     """Address and leading dimension of a plain array that holds the lines of a tile; a 1-D one is dense."""
     array = inspect(context, builder, ty, value)
-    extents: tuple[int, ...]
-    if ty.ndim == 2:
-        extents, ld = (layout.lines, layout.line_length), array.shape[1]
-    else:
-        extents, ld = (layout.lines * layout.line_length,), INT64(layout.line_length)
-    require(context, builder, operand, array, "shared", extents)
+    require(context, builder, operand, array, "shared", rules.extents_of(layout, ty.ndim))
+    ld = array.shape[1] if ty.ndim == 2 else INT64(layout.line_length)
     return [array.data, builder.trunc(ld, INT32)]
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba.cuda import cgutils, types
-from numba.cuda.core.errors import TypingError
 from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 from numba.cuda.np.arrayobj import make_array
 from numba.cuda.nvvmutils import declare_string, declare_vprint
 
+from .. import rules
 from .linking import in_kernel
 
 
@@ -113,12 +113,8 @@ def require(
     context: Any, builder: ir.IRBuilder, operand: str, array: PlainArray, space: str, extents: tuple[int, ...]
 ) -> None:
     """Refuse an array outside `space`, or smaller than `extents`: now where that is known, else as the kernel runs."""
-    if array.space not in (space, None):
-        raise TypingError(f"{operand} must lie in {space} memory, got an array in {array.space} memory")
-    rule = f"{operand} must have at least the extents {extents}"
-    known = [extent.constant if isinstance(extent, ir.Constant) else None for extent in array.shape]
-    if any(have is not None and have < want for have, want in zip(known, extents, strict=True)):
-        raise TypingError(f"{rule}, got {tuple(known)}")
+    known = tuple(extent.constant if isinstance(extent, ir.Constant) else None for extent in array.shape)
+    rule = rules.plain_array(operand, space, extents, array.space, known)
     for have, want, is_known in zip(array.shape, extents, known, strict=True):
         if is_known is None:
             too_small = builder.icmp_signed("<", have, have.type(want))

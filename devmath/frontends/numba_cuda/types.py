@@ -11,8 +11,8 @@ from numba.cuda.extending import register_model
 from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
-from ...fragments import FragmentMap
 from ...layouts import TileLayout
+from .. import rules
 
 
 class ConstantType(types.Type):
@@ -38,6 +38,7 @@ class TileType(types.Type):
 
     def __init__(self, layout: TileLayout, threads: int):
         self.layout, self.threads = layout, threads
+        self.argument = rules.TileOperand(layout)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
         super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
 
@@ -51,27 +52,17 @@ class TileType(types.Type):
 
 
 class FragmentType(types.Type):
-    """A thread's share of a product or of a transform; at run time the address of its first register.
-
-    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike.
-    """
+    """A thread's share of a product or of a transform; at run time the address of its first register."""
 
     def __init__(self, desc: Gemm | FFT):
         self.desc = desc
+        self.argument = rules.FragmentOperand(desc)
+        self.map, self.dtype = self.argument.map, self.argument.dtype
         super().__init__(name=f"devmath.Fragment({desc!r})")
 
     @property
     def key(self) -> Gemm | FFT:
         return self.desc
-
-    @property
-    def map(self) -> FragmentMap:
-        return self.desc.plan.fragment if isinstance(self.desc, Gemm) else self.desc.fragment
-
-    @property
-    def dtype(self) -> DType:
-        name = self.desc.accumulator_dtype.name if isinstance(self.desc, Gemm) else self.desc.dtype.name
-        return BY_NAME[name]
 
     @property
     def element(self) -> types.Type:
@@ -83,18 +74,24 @@ def numba_type(dtype: DType) -> types.Type:
     return getattr(types, dtype.name)
 
 
-def describe(ty: types.Type) -> str:
-    """A type in the words of an error message."""
+_KINDS = {
+    types.Integer: "integer",
+    types.Complex: "complex",
+    types.Number: "real",
+    types.Dispatcher: "device function",
+}
+
+
+def argument(ty: types.Type) -> rules.Argument:
+    """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
-        return repr(ty.value)
-    if isinstance(ty, TileType):
-        layout = ty.layout
-        return f"a tile ({layout.rows}, {layout.cols}) of {layout.dtype.name}, order {layout.order!r}"
-    if isinstance(ty, FragmentType):
-        return f"the {'accumulator' if isinstance(ty.desc, Gemm) else 'registers'} of {ty.desc!r}"
+        return ty.value
+    if isinstance(ty, TileType | FragmentType):
+        return ty.argument
     if isinstance(ty, types.Array):
-        return f"a {ty.ndim}-D array of {element_name(ty)}, layout {ty.layout!r}"
-    return str(ty)
+        return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
+    items = tuple(map(argument, ty)) if isinstance(ty, types.BaseTuple) else ()
+    return rules.OtherOperand(ty, next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other"), items)
 
 
 def element_name(array: types.Array) -> str:

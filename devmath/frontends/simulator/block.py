@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba.cuda.core.errors import TypingError
 from numba.cuda.simulator import kernel
 
 from ...blas_device import Gemm
-from ...errors import DeviceOnlyError, LaunchError, SimulationError
+from ...errors import DeviceOnlyError, SimulationError
 from ...fft_device import FFT
+from .. import rules
 from .calls import Call
 
 _GRACE_SECONDS = 1.0  # for the other threads to end after an error; one that loops for ever is left behind
@@ -202,16 +202,8 @@ class Block(kernel.BlockManager):
         if desc is self._descriptor:
             return
         first = self._descriptor or desc
-        if first.plan.threads != desc.plan.threads:
-            raise TypingError(
-                f"descriptors of one kernel must agree on the threads of a block, got {first.plan.threads} for"
-                f" {first!r} and {desc.plan.threads} for {desc!r}: set threads=, or ffts_per_block="
-            )
-        if self.size != desc.plan.threads:
-            raise LaunchError(
-                f"the block must have {desc.plan.threads} threads (block_dim of {desc!r}), got {self.size} from block"
-                f" {tuple(self._block_dim)}"
-            )
+        rules.agree_on_threads(first, desc)
+        rules.block_of(desc, tuple(self._block_dim))
         self._descriptor = first
 
 

@@ -4,18 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.cuda.core.errors import TypingError
 
 from ...blas_device import Gemm, Operand
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...verbs import SIMULATED
-from . import checks
+from .. import rules
 from .block import Block, Thread, current_thread
-from .calls import Call, caller
-from .fragment import Fragment, coordinates, owners
-from .tile import PlainMatrix, Tile
-from .values import convert, converts_to
+from .calls import Call, caller, device_function
+from .fragment import Fragment, coordinates, owners, registers_of
+from .tile import PlainMatrix, Tile, matrix_of
+from .values import argument, convert, converts_to, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,10 +26,10 @@ def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
 @simulated
 def shared(operand: Any) -> Tile:
     block = current_thread("shared").block
-    checks.descriptor("shared", operand, Operand, FFT)
+    rules.descriptor("shared", argument(operand))
     block.bind(operand.desc if isinstance(operand, Operand) else operand)
     frame = caller()
-    place = (id(frame.f_code), frame.f_lasti, operand.layout)
+    place = (device_function(frame), frame.f_code, frame.f_lasti, operand.layout)
     with block.lock:
         if place not in block.tiles:
             _reserve(block, place, operand.layout.size_bytes)
@@ -42,18 +41,13 @@ def _reserve(block: Block, place: Any, size_bytes: int) -> None:
     """Count shared memory, and refuse more than any architecture has."""
     block.shared_bytes[place] = size_bytes
     arch = max(ARCHITECTURES, key=shared_memory_limit_bytes)
-    limit, used = shared_memory_limit_bytes(arch), sum(block.shared_bytes.values())
-    if used > limit:
-        raise TypingError(
-            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got {used}"
-        )
+    rules.shared_memory(sum(block.shared_bytes.values()), arch)
 
 
 @simulated
 def accumulator(desc: Any) -> Fragment:
     thread = current_thread("accumulator")
-    mm = checks.descriptor("accumulator", desc, Gemm)
-    checks.register_form("accumulator", mm)
+    mm = rules.accumulator(argument(desc))
     thread.block.bind(mm)
     return Fragment(mm, thread.thread_id)
 
@@ -61,7 +55,7 @@ def accumulator(desc: Any) -> Fragment:
 @simulated
 def registers(desc: Any) -> Fragment:
     thread = current_thread("registers")
-    transform = checks.descriptor("registers", desc, FFT)
+    transform = rules.descriptor("registers", argument(desc))
     thread.block.bind(transform)
     return Fragment(transform.forward, thread.thread_id)
 
@@ -69,7 +63,7 @@ def registers(desc: Any) -> Fragment:
 @simulated
 def transform_index(desc: Any) -> int:
     thread = current_thread("transform_index")
-    transform = checks.descriptor("transform_index", desc, FFT)
+    transform = rules.descriptor("transform_index", argument(desc))
     thread.block.bind(transform)
     return thread.blockIdx.x * transform.ffts_per_block + transform.fragment.row_of_thread(thread.thread_id)
 
@@ -90,9 +84,10 @@ def wait() -> None:
 @simulated
 def load(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("load")
-    array, index = checks.load_operands(source, target, row)
+    rules.load(argument(source), argument(target), *map(argument, row))
+    array = _rows_of(source)
     if isinstance(target, Fragment):
-        _load_registers(array, index, target)
+        _load_registers(array, row[0], target)
         return
     call = Call.here("devmath.load")
 
@@ -115,10 +110,12 @@ def _load_registers(array: np.ndarray, row: int, target: Fragment) -> None:
 @simulated
 def store(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("store")
-    destination, index = checks.store_operands(source, target, row)
+    rules.store(argument(source), argument(target), *map(argument, row))
+    destination: Any = target if isinstance(target, Tile) else _rows_of(target)
     call = Call.here("devmath.store")
     if isinstance(source, Fragment):
-        _store_fragment(call, source, destination, index)
+        rows = np.full(source.size, row[0]) if row else source.rows
+        _store_fragment(call, source, destination, rows)
         return
 
     def copy(_: list[None]) -> None:
@@ -129,15 +126,20 @@ def store(source: Any, target: Any, *row: Any) -> None:
     thread.block.meet(thread, call, (source.identity, _view(destination)), None, copy)
 
 
-def _store_fragment(call: Call, source: Fragment, destination: Tile | np.ndarray, row: int) -> None:
-    """A thread's own elements; those of a transform lie in the one row `row`."""
-    rows = np.full(source.size, row) if isinstance(source.desc, FFT) else source.rows
+def _store_fragment(call: Call, source: Fragment, destination: Tile | np.ndarray, rows: np.ndarray) -> None:
+    """A thread's own elements, each to its row of `rows`."""
     exists = source.inside & (rows >= 0) & (rows < destination.shape[0]) & (source.cols < destination.shape[1])
     where, values = (rows[exists], source.cols[exists]), source.values[exists]
     if isinstance(destination, Tile):
         destination.write(call, values, where, source.thread)
     else:
         destination[where] = convert(values, destination.dtype)
+
+
+def _rows_of(value: Any) -> np.ndarray:
+    """An array, 2-D; a 1-D one is one row."""
+    array = unwrap(value)
+    return array[None, :] if array.ndim == 1 else array
 
 
 def _corner(array: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -153,22 +155,16 @@ def _view(array: np.ndarray) -> tuple[Any, ...]:
 @simulated
 def gemm(desc: Any, *operands: Any) -> None:
     thread = current_thread("gemm")
-    mm = checks.descriptor("gemm", desc, Gemm)
+    mm = rules.gemm(argument(desc), *map(argument, operands))
     if len(operands) == 5:
         _gemm_to_tile(thread, mm, *operands)
-    elif len(operands) == 3:
-        _gemm_to_registers(thread, mm, *operands)
     else:
-        raise TypingError(
-            f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
-        )
+        _gemm_to_registers(thread, mm, *operands)
 
 
 def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: Any, c: Any) -> None:
-    tile_c = checks.matrix("gemm", "c", mm.plan.c, c)
-    alpha = checks.scalar("gemm", "alpha", mm.plan.accumulator, alpha)
-    beta = checks.scalar("gemm", "beta", mm.plan.accumulator, beta)
-    tile_a, tile_b = checks.matrix("gemm", "a", mm.plan.a, a), checks.matrix("gemm", "b", mm.plan.b, b)
+    tile_a, tile_b, tile_c = (_operand(mm, name, value) for name, value in (("a", a), ("b", b), ("c", c)))
+    alpha, beta = (convert(factor, mm.accumulator_dtype)[()] for factor in (alpha, beta))
     thread.block.bind(mm)
     call = Call.here("devmath.gemm")
 
@@ -186,9 +182,8 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
 
 
 def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> None:
-    checks.register_form("gemm", mm)
-    accumulators = checks.accumulators(mm, acc)
-    tile_a, tile_b = checks.matrix("gemm", "a", mm.plan.a, a), checks.matrix("gemm", "b", mm.plan.b, b)
+    tile_a, tile_b = _operand(mm, "a", a), _operand(mm, "b", b)
+    accumulators = registers_of("devmath.gemm: acc", mm.plan.fragment.size, acc)
     thread.block.bind(mm)
     call = Call.here("devmath.gemm")
 
@@ -204,6 +199,10 @@ def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> No
     accumulators[~inside] = np.nan
 
 
+def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
+    return matrix_of(f"devmath.gemm: {name}", getattr(mm.plan, name), value)
+
+
 def _product(call: Call, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
     """A @ B in double precision."""
     wide = np.complex128 if a.layout.dtype.is_complex else np.float64
@@ -214,8 +213,8 @@ def _product(call: Call, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.nda
 @simulated
 def fft(desc: Any, data: Any) -> None:
     thread = current_thread("fft")
-    transform = checks.descriptor("fft", desc, FFT)
-    operand = checks.transform_data(transform, data)
+    transform = rules.fft(argument(desc), argument(data))
+    operand = _transform_data(transform, data)
     thread.block.bind(transform)
     with thread.block.lock:
         _reserve(thread.block, transform.plan.exchange_bytes, transform.plan.exchange_bytes)
@@ -229,6 +228,15 @@ def fft(desc: Any, data: Any) -> None:
         operand.write(call, _spectrum(transform, operand.read(call, thread=owner)), thread=owner)
 
     thread.block.meet(thread, call, (transform, operand.identity), None, update)
+
+
+def _transform_data(desc: FFT, value: Any) -> np.ndarray | Tile | PlainMatrix:
+    """Registers, or a matrix of the block's transforms; a 1-D array in local memory holds registers."""
+    array = unwrap(value)
+    is_vector = isinstance(array, np.ndarray) and array.ndim == 1
+    if isinstance(value, Fragment) or (is_vector and space_of(value) == "local"):
+        return registers_of("devmath.fft: data", desc.elements_per_thread, value)
+    return matrix_of("devmath.fft: data", desc.layout, value)
 
 
 def _fft_registers(thread: Thread, transform: FFT, call: Call, values: np.ndarray) -> None:
@@ -254,10 +262,10 @@ def _spectrum(desc: FFT, signal: np.ndarray) -> np.ndarray:
 @simulated
 def apply(function: Any, acc: Any, *extra: Any) -> None:
     current_thread("apply")
-    checks.epilog(function, acc)
+    rules.apply(argument(function), argument(acc))
     dtype = acc.dtype
     for i in np.flatnonzero(acc.inside):
         result = function(acc.values[i], int(acc.rows[i]), int(acc.cols[i]), *extra)
         if not converts_to(result, dtype):
-            checks.refuse("apply", "the result of function", f"a number that converts to {dtype.name}", result)
+            rules.refuse_result(acc, argument(result))
         acc.values[i] = convert(result, dtype.numpy)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from numba.cuda.simulator.kernel import FakeCUDAKernel
+
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -14,6 +16,13 @@ def caller() -> FrameType:
     while frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE and frame.f_back:
         frame = frame.f_back
     return frame
+
+
+def device_function(frame: FrameType | None) -> FakeCUDAKernel | None:
+    """The device function that a frame is part of; None for the kernel. Two of one factory share their code only."""
+    while frame and frame.f_code is not FakeCUDAKernel.__call__.__code__:
+        frame = frame.f_back
+    return frame.f_locals["self"] if frame else None
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,12 @@ import operator
 from typing import Any
 
 import numpy as np
-from numba.cuda.core.errors import TypingError
 
 from ...blas_device import Gemm
-from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from .values import check_element, convert, describe, is_integer, poisoned
+from .. import rules
+from .values import argument, convert, converts_to, poisoned, space_of, unwrap
 
 
 @functools.cache
@@ -33,7 +32,7 @@ def owners(fragment: FragmentMap, threads: int) -> np.ndarray:
     return owner
 
 
-class Fragment:
+class Fragment(rules.FragmentOperand):
     """A thread's share of a product (zeroed) or of a transform (NaN until it is loaded).
 
     Parameters
@@ -45,21 +44,12 @@ class Fragment:
     """
 
     def __init__(self, desc: Gemm | FFT, thread: int):
-        self.desc = desc
-        self.map = desc.plan.fragment if isinstance(desc, Gemm) else desc.fragment
+        super().__init__(desc)
         self.thread = thread
         self.values = poisoned(self.size, self.dtype)
         if isinstance(desc, Gemm):
             self.values[:] = 0
         self.rows, self.cols, self.inside = (table[thread] for table in coordinates(self.map, desc.plan.threads))
-
-    def __str__(self) -> str:
-        return f"the {'accumulator' if isinstance(self.desc, Gemm) else 'registers'} of {self.desc!r}"
-
-    @property
-    def dtype(self) -> DType:
-        desc = self.desc
-        return BY_NAME[desc.accumulator_dtype.name if isinstance(desc, Gemm) else desc.dtype.name]
 
     @property
     def size(self) -> int:
@@ -75,8 +65,6 @@ class Fragment:
         return bool(self.inside[self._register("in_bounds", i)])
 
     def index(self, i: Any) -> int:
-        if not isinstance(self.desc, FFT):
-            raise TypingError(f"index(i) is of the registers of a transform, got {self}: use row(i) and col(i)")
         return int(self.cols[self._register("index", i)])
 
     def __getitem__(self, index: Any) -> Any:
@@ -84,20 +72,28 @@ class Fragment:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         item = self._item(index)
-        check_element(self, self.dtype, value)
+        if not converts_to(value, self.dtype):
+            rules.refuse_element(self, argument(value))
         self.values[item] = convert(value, self.dtype.numpy)
 
     def _item(self, index: Any) -> int:
-        if not is_integer(index):
-            raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{describe(index)}]")
+        rules.index_of_fragment(argument(index))
         return self._within(operator.index(index))
 
     def _register(self, name: str, i: Any) -> int:
-        if not is_integer(i):
-            raise TypingError(f"{name}(i) takes one integer, the number of a register")
+        rules.register(self, name, argument(i))
         return self._within(operator.index(i))
 
     def _within(self, i: int) -> int:
         if not 0 <= i < self.size:
             raise IndexError(f"{self} has registers 0 to {self.size - 1}, got {i}")
         return i
+
+
+def registers_of(operand: str, size: int, value: Any) -> np.ndarray:
+    """The registers of a fragment, or `size` elements of a plain array in local memory in their place."""
+    if isinstance(value, Fragment):
+        return value.values
+    array = unwrap(value)
+    rules.plain_array(operand, "local", (size,), space_of(value), array.shape)
+    return array[:size]

@@ -5,14 +5,14 @@ import operator
 from typing import Any
 
 import numpy as np
-from numba.cuda.core.errors import TypingError
 
 from ...errors import SimulationError
 from ...layouts import TileLayout
+from .. import rules
 from .accesses import ANY, LANDING, Accesses, who
 from .block import Block, current_thread
 from .calls import Call
-from .values import check_element, convert, describe, is_integer, poisoned
+from .values import argument, convert, converts_to, poisoned, space_of, unwrap
 
 WHOLE = (slice(None), slice(None))
 
@@ -24,7 +24,7 @@ def offsets(layout: TileLayout) -> np.ndarray:
     return np.broadcast_to(layout.offset(rows, cols), (layout.rows, layout.cols))
 
 
-class Tile:
+class Tile(rules.TileOperand):
     """A matrix in the shared memory of a block, with its real layout, paddings included; NaN until it is written.
 
     Parameters
@@ -38,19 +38,11 @@ class Tile:
     """
 
     def __init__(self, block: Block, layout: TileLayout, origin: Call):
-        self.layout = layout
+        super().__init__(layout)
         self.origin = origin
         self._block = block
         self._memory = poisoned(layout.size_bytes // layout.dtype.itemsize, layout.dtype)
         self._reads, self._writes = Accesses(self.shape), Accesses(self.shape)
-
-    def __str__(self) -> str:
-        layout = self.layout
-        return f"a tile ({layout.rows}, {layout.cols}) of {layout.dtype.name}, order {layout.order!r}"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self.layout.rows, self.layout.cols)
 
     @property
     def identity(self) -> int:
@@ -95,12 +87,12 @@ class Tile:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         where = self._element(index)
-        check_element(self, self.layout.dtype, value)
+        if not converts_to(value, self.layout.dtype):
+            rules.refuse_element(self, argument(value))
         self.write(Call.here("t[i, j] = x"), value, where, current_thread("shared").thread_id)
 
     def _element(self, index: Any) -> tuple[int, int]:
-        if not (isinstance(index, tuple) and len(index) == 2 and all(is_integer(i) for i in index)):
-            raise TypingError(f"a tile takes two integers, t[i, j], got t[{describe(index)}]")
+        rules.index_of_tile(argument(index))
         row, col = (operator.index(i) for i in index)
         if not (0 <= row < self.layout.rows and 0 <= col < self.layout.cols):
             raise IndexError(f"{self} (made at {self.origin.site}) has no element {(row, col)}")
@@ -134,3 +126,12 @@ class PlainMatrix:
 
     def write(self, call: Call, values: Any, where: Any = WHOLE, thread: Any = ANY) -> None:
         self._matrix[where] = convert(values, self._matrix.dtype)
+
+
+def matrix_of(operand: str, layout: TileLayout, value: Any) -> Tile | PlainMatrix:
+    """A tile, or a plain array in shared memory that can hold one of `layout`."""
+    if isinstance(value, Tile):
+        return value
+    array = unwrap(value)
+    rules.plain_array(operand, "shared", rules.extents_of(layout, array.ndim), space_of(value), array.shape)
+    return PlainMatrix(array, layout)

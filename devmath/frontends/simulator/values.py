@@ -1,24 +1,35 @@
-"""What kernel code passes to a verb: arrays, numbers, and the words that messages have for them."""
+"""What kernel code passes to a verb: arrays, numbers, and what they are to the rules."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numba.cuda.core.errors import TypingError
 from numba.cuda.simulator import kernel
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKernelCUDAArray
 from numba.cuda.typing.typeof import typeof
 
-from ...dtypes import BY_NAME, DType
+from ...blas_device import Gemm, Operand
+from ...dtypes import DType
+from ...fft_device import FFT
+from .. import rules
+
+_KINDS = {
+    "other": (bool, np.bool_),  # before the integers: a bool is an int
+    "integer": (int, np.integer),
+    "real": (float, np.floating, ml_dtypes.bfloat16),
+    "complex": (complex, np.complexfloating),
+    "device function": kernel.FakeCUDAKernel,
+}
 
 
-def array_of(value: Any) -> np.ndarray | None:
-    """The NumPy array behind an array of any memory space; None for anything else."""
+def unwrap(value: Any) -> Any:
+    """The NumPy array behind an array of any memory space; anything else as it is."""
     if isinstance(value, FakeWithinKernelCUDAArray):
         value = value._item
     if isinstance(value, FakeCUDAArray):
         value = value._ary
-    return value if isinstance(value, np.ndarray) else None
+    return value
 
 
 def space_of(value: Any) -> str:
@@ -30,41 +41,35 @@ def space_of(value: Any) -> str:
     return "shared" if any(np.may_share_memory(value, allocation) for allocation in allocations) else "local"
 
 
-def element_name(array: np.ndarray) -> str:
-    """Our name of an array's element type; NumPy's where it is none of ours."""
-    return array.dtype.name if array.dtype.name in BY_NAME else str(array.dtype)
+@dataclass(frozen=True)
+class _TypeOf:
+    """Numba's type of a value: as text, and found only when a message needs it."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        try:
+            return str(typeof(self.value))
+        except ValueError:  # Numba has no type for it
+            return str(self.value)
 
 
-def is_c_ordered(array: np.ndarray) -> bool:
-    """True where the last index runs over neighbours, and the others over what follows."""
-    return array.flags.c_contiguous
-
-
-def describe(value: Any) -> str:
-    """A value in the words of an error message; tiles, fragments and descriptors have their own."""
-    array = array_of(value)
-    if array is not None:
-        layout = "C" if is_c_ordered(array) else "F" if array.flags.f_contiguous else "A"
-        return f"a {array.ndim}-D array of {element_name(array)}, layout {layout!r}"
-    try:
-        return str(typeof(value))
-    except ValueError:  # Numba has no type for it
-        return str(value)
-
-
-def is_integer(value: Any) -> bool:
-    """True for an integer scalar; a bool is none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """True for an integer, real or complex scalar; a bool is none."""
-    return isinstance(value, int | float | complex | np.number | ml_dtypes.bfloat16) and not isinstance(value, bool)
+def argument(value: Any) -> rules.Argument:
+    """What a value is to the rules."""
+    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.FragmentOperand):
+        return value
+    array = unwrap(value)
+    if isinstance(array, np.ndarray):
+        layout = "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else "A"
+        return rules.ArrayOperand(array.ndim, str(array.dtype), layout, array.flags.writeable)
+    items = tuple(map(argument, value)) if isinstance(value, tuple) else ()
+    kind = next((kind for kind, classes in _KINDS.items() if isinstance(value, classes)), "other")
+    return rules.OtherOperand(_TypeOf(value), kind, items)
 
 
 def converts_to(value: Any, dtype: DType) -> bool:
-    """True for a number that Numba converts to `dtype`: any but a complex one to a real type."""
-    return is_number(value) and (dtype.is_complex or not np.iscomplexobj(value))
+    """True for what Numba converts to `dtype`: a bool, or any number but a complex one to a real type."""
+    return isinstance(value, bool | np.bool_) or rules.converts_to(argument(value), dtype)
 
 
 def convert(values: Any, dtype: np.dtype) -> np.ndarray:
@@ -76,9 +81,3 @@ def convert(values: Any, dtype: np.dtype) -> np.ndarray:
 def poisoned(size: int, dtype: DType) -> np.ndarray:
     """Memory that nothing was written to: NaN in both parts."""
     return np.full(size, complex(np.nan, np.nan) if dtype.is_complex else np.nan, dtype.numpy)
-
-
-def check_element(holder: Any, dtype: DType, value: Any) -> None:
-    """Refuse to assign what does not convert to the elements of a tile or a fragment."""
-    if not (converts_to(value, dtype) or isinstance(value, bool | np.bool_)):
-        raise TypingError(f"{holder} holds {dtype.name}, got a value of type {describe(value)}")

@@ -1,0 +1,352 @@
+"""Which calls of a verb are right, and the sentence for each that is not: the same for every front end.
+
+A front end says what each argument is by one of the records below, a compiler from its types, the simulator from
+values. A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+from numba.core import errors as numba_errors
+from numba.cuda.core import errors as numba_cuda_errors
+
+from ..blas_device import Gemm, Operand
+from ..dtypes import BY_NAME, DType
+from ..errors import LaunchError
+from ..fft_device import FFT
+from ..fragments import FragmentMap
+from ..layouts import TileLayout
+from ..lto.arch import shared_memory_limit_bytes
+
+
+class TypingError(numba_cuda_errors.TypingError, numba_errors.TypingError):
+    """A call in a kernel is wrong: Numba's own error, of both its packages, whichever a caller catches."""
+
+
+# What an argument is, beside a descriptor or an operand of one. As text: in the words of an error message. Compared by
+# identity: the simulator's tiles and fragments derive from these, and no two tiles are the same.
+
+
+@dataclass(frozen=True, eq=False)
+class TileOperand:
+    """A tile in shared memory."""
+
+    layout: TileLayout
+
+    def __str__(self) -> str:
+        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}"
+
+    @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.layout.rows, self.layout.cols)
+
+
+@dataclass(frozen=True, eq=False)
+class FragmentOperand:
+    """A thread's share of a product or of a transform.
+
+    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike.
+    """
+
+    desc: Gemm | FFT
+
+    def __str__(self) -> str:
+        return f"the {'registers' if self.is_transform else 'accumulator'} of {self.desc!r}"
+
+    @property
+    def is_transform(self) -> bool:
+        return isinstance(self.desc, FFT)
+
+    @cached_property
+    def map(self) -> FragmentMap:
+        return self.desc.plan.fragment if isinstance(self.desc, Gemm) else self.desc.fragment
+
+    @property
+    def dtype(self) -> DType:
+        return self.desc.plan.accumulator if isinstance(self.desc, Gemm) else BY_NAME[self.desc.dtype.name]
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayOperand:
+    """An array of the user's own; `layout` is "C", "F", or "A" for any strides, `dtype` a name, ours or another."""
+
+    ndim: int
+    dtype: str
+    layout: str
+    writable: bool
+
+    def __str__(self) -> str:
+        return f"a {self.ndim}-D array of {self.dtype}, layout {self.layout!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class OtherOperand:
+    """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
+
+    `type` is of the front end's own: only its text counts.
+    """
+
+    type: object
+    kind: str
+    items: "tuple[Argument, ...]" = ()
+
+    def __str__(self) -> str:
+        return str(self.type)
+
+
+Argument = Gemm | FFT | Operand | TileOperand | FragmentOperand | ArrayOperand | OtherOperand
+
+
+def _is(argument: Argument, *kinds: str) -> bool:
+    return isinstance(argument, OtherOperand) and argument.kind in kinds
+
+
+def converts_to(argument: Argument, dtype: DType) -> bool:
+    """True for a number, but for a complex one to a real type."""
+    return _is(argument, "integer", "real") or (_is(argument, "complex") and dtype.is_complex)
+
+
+# The verbs.
+
+_NAMES = {Gemm: "a devmath.Gemm", FFT: "a devmath.FFT", Operand: "mm.a, mm.b or mm.c of a devmath.Gemm"}
+_FIRST_ARGUMENT: dict[str, tuple[type, ...]] = {
+    "shared": (Operand, FFT),
+    "accumulator": (Gemm,),
+    "gemm": (Gemm,),
+    "registers": (FFT,),
+    "transform_index": (FFT,),
+    "fft": (FFT,),
+}
+
+
+def _refuse(verb: str, operand: str, rule: str, got: Argument) -> NoReturn:
+    raise TypingError(f"devmath.{verb}: {operand} must be {rule}, got {got}")
+
+
+def descriptor(verb: str, argument: Argument) -> Any:
+    """The descriptor, or the operand of one, that the first argument of a verb must be."""
+    classes = _FIRST_ARGUMENT[verb]
+    if not isinstance(argument, classes):
+        _refuse(verb, "its first argument", " or ".join(_NAMES[cls] for cls in classes), argument)
+    return argument
+
+
+def accumulator(desc: Argument, verb: str = "accumulator") -> Gemm:
+    """A product whose accumulators must fit into registers."""
+    mm = descriptor(verb, desc)
+    if problem := mm.plan.register_form_problem:
+        raise TypingError(f"devmath.{verb}: {problem}")
+    return mm
+
+
+def gemm(desc: Argument, *operands: Argument) -> Gemm:
+    """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc)."""
+    mm = descriptor("gemm", desc)
+    if len(operands) == 5:
+        alpha, a, b, beta, c = operands
+        for name, factor in (("alpha", alpha), ("beta", beta)):
+            if not converts_to(factor, mm.plan.accumulator):
+                _refuse("gemm", name, f"a number that converts to {mm.plan.accumulator.name}", factor)
+        _matrix("c", mm.plan.c, c)
+    elif len(operands) == 3:
+        a, b, acc = operands
+        _accumulators(accumulator(desc, "gemm"), acc)
+    else:
+        raise TypingError(
+            f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
+        )
+    _matrix("a", mm.plan.a, a)
+    _matrix("b", mm.plan.b, b)
+    return mm
+
+
+def _matrix(name: str, layout: TileLayout, argument: Argument) -> None:
+    """Accept a tile of just this placement, or a plain array that can hold it."""
+    wanted = TileOperand(layout)
+    if isinstance(argument, TileOperand):
+        if not argument.layout.can_serve_as(layout):
+            _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
+    elif not _is_dense(argument, layout.dtype, 1, 2):
+        _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
+
+
+def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
+    """Whether an argument is a C-ordered array, as must be what stands in for a tile or a fragment."""
+    if not isinstance(argument, ArrayOperand) or argument.layout != "C":
+        return False
+    return argument.dtype == dtype.name and argument.ndim in dimensions
+
+
+def _accumulators(mm: Gemm, argument: Argument) -> None:
+    """Accept the registers of a product that deals out its sums alike, or a plain array."""
+    wanted = FragmentOperand(mm)
+    if isinstance(argument, FragmentOperand) and (argument.map, argument.dtype) == (wanted.map, wanted.dtype):
+        return
+    if not _is_dense(argument, wanted.dtype, 1):
+        rule = f"devmath.accumulator({mm!r}), or a 1-D cuda.local.array of {wanted.dtype.name}"
+        _refuse("gemm", "acc", rule, argument)
+
+
+def fft(desc: Argument, data: Argument) -> FFT:
+    """A transform of registers, of a tile or of a plain array."""
+    transform = descriptor("fft", desc)
+    wanted = TileOperand(transform.layout)
+    if isinstance(data, FragmentOperand):
+        if data.desc != transform.forward:
+            _refuse("fft", "data", f"devmath.registers({transform.forward!r})", data)
+    elif isinstance(data, TileOperand):
+        if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
+            _refuse("fft", "data", str(wanted), data)
+    elif not _is_dense(data, wanted.dtype, 1, 2):
+        rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"
+        _refuse("fft", "data", rule, data)
+    return transform
+
+
+def load(source: Argument, target: Argument, *row: Argument) -> None:
+    """Accept an array of the target's dtype, and a tile or the registers of a transform."""
+    if not isinstance(target, TileOperand | FragmentOperand):
+        _refuse("load", "target", "a tile or registers", target)
+    if isinstance(target, FragmentOperand) and not target.is_transform:
+        _refuse("load", "target", "a tile, or the registers of a transform", target)
+    _array("load", "source", source, (2,) if isinstance(target, TileOperand) else (1, 2), (target.dtype.name,))
+    _row("load", target, row)
+
+
+def store(source: Argument, target: Argument, *row: Argument) -> None:
+    """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
+    if not isinstance(source, TileOperand | FragmentOperand):
+        _refuse("store", "source", "a tile, an accumulator or registers", source)
+    convertible = tuple(name for name, dtype in BY_NAME.items() if dtype.is_complex == source.dtype.is_complex)
+    if isinstance(source, FragmentOperand) and source.is_transform:
+        _array("store", "target", target, (1, 2), (source.dtype.name,))
+    elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
+        shape = (source.map.rows, source.map.cols)
+        if target.shape != shape or target.dtype.name not in convertible:
+            _refuse("store", "target", f"an array, or a tile {shape} of {' or '.join(convertible)}", target)
+    else:
+        _array("store", "target", target, (2,), convertible)
+    _row("store", source, row)
+
+
+def _array(verb: str, name: str, argument: Argument, dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> None:
+    """Accept an array of the right dimensions and element type, writable where it is stored to."""
+    rule = f"a {' or '.join(f'{n}-D' for n in dimensions)} array of {' or '.join(dtypes)}"
+    if not isinstance(argument, ArrayOperand) or argument.ndim not in dimensions or argument.dtype not in dtypes:
+        _refuse(verb, name, rule, argument)
+    if verb == "store" and not argument.writable:
+        _refuse(verb, name, f"{rule} that may be written", argument)
+
+
+def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ...]) -> None:
+    """Accept one integer for the registers of a transform, nothing otherwise."""
+    if isinstance(data, FragmentOperand) and data.is_transform:
+        if len(row) != 1 or not _is(row[0], "integer"):
+            raise TypingError(
+                f"devmath.{verb}: the registers of a transform take one more argument, the row: an integer"
+            )
+    elif row:
+        raise TypingError(
+            f"devmath.{verb}: only the registers of a transform take a row, got {len(row)} more arguments"
+        )
+
+
+def apply(function: Argument, acc: Argument) -> None:
+    """Accept a device function and an accumulator."""
+    if not isinstance(acc, FragmentOperand) or acc.is_transform:
+        _refuse("apply", "acc", "a devmath.accumulator", acc)
+    if not _is(function, "device function"):
+        _refuse("apply", "function", "a @cuda.jit(device=True) function", function)
+
+
+def refuse_result(acc: FragmentOperand, result: Argument) -> NoReturn:
+    """Say that what a function of `devmath.apply` returned does not convert to an element."""
+    _refuse("apply", "the result of function", f"a number that converts to {acc.dtype.name}", result)
+
+
+# Elements of tiles and fragments.
+
+
+def index_of_tile(index: Argument) -> None:
+    """Accept two integers."""
+    items = index.items if isinstance(index, OtherOperand) else ()
+    if len(items) != 2 or not all(_is(item, "integer") for item in items):
+        raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
+
+
+def index_of_fragment(index: Argument) -> None:
+    """Accept one integer."""
+    if not _is(index, "integer"):
+        raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{index}]")
+
+
+def refuse_element(holder: TileOperand | FragmentOperand, value: Argument) -> NoReturn:
+    """Say that a value does not convert to an element."""
+    raise TypingError(f"{holder} holds {holder.dtype.name}, got a value of type {value}")
+
+
+def register(fragment: FragmentOperand, name: str, *arguments: Argument) -> None:
+    """Accept the one argument of ``acc.row(i)`` and its like; an accumulator has no ``index(i)``."""
+    if name == "index" and not fragment.is_transform:
+        raise TypingError(f"index(i) is of the registers of a transform, got {fragment}: use row(i) and col(i)")
+    if len(arguments) != 1 or not _is(arguments[0], "integer"):
+        raise TypingError(f"{name}(i) takes one integer, the number of a register")
+
+
+# Plain arrays in the place of tiles and fragments: where they lie, and their extents.
+
+
+def extents_of(layout: TileLayout, ndim: int) -> tuple[int, ...]:
+    """The least extents of a plain array for a tile: 2-D it has the lines of the tile, 1-D it is dense."""
+    return (layout.lines, layout.line_length) if ndim == 2 else (layout.lines * layout.line_length,)
+
+
+def plain_array(
+    operand: str, space: str, extents: tuple[int, ...], got_space: str | None, got_extents: tuple[int | None, ...]
+) -> str:
+    """Refuse an array outside `space`, or smaller than `extents`; what is not known yet is None.
+
+    Returns the rule of the extents, for those that only the running kernel can check.
+    """
+    if got_space not in (space, None):
+        raise TypingError(f"{operand} must lie in {space} memory, got an array in {got_space} memory")
+    rule = f"{operand} must have at least the extents {extents}"
+    if any(got is not None and got < wanted for got, wanted in zip(got_extents, extents, strict=True)):
+        raise TypingError(f"{rule}, got {got_extents}")
+    return rule
+
+
+# A kernel as a whole.
+
+
+def agree_on_threads(first: Gemm | FFT, other: Gemm | FFT, error: type[Exception] = TypingError) -> None:
+    """Refuse two descriptors that are made for blocks of different sizes."""
+    if first.threads != other.threads:
+        raise error(
+            f"descriptors of one kernel must agree on the threads of a block, got {first.threads} for {first!r} and"
+            f" {other.threads} for {other!r}: set threads=, or ffts_per_block="
+        )
+
+
+def block_of(desc: Gemm | FFT, block_dim: tuple[int, ...]) -> None:
+    """Refuse a block that has not exactly the threads of a descriptor."""
+    threads = math.prod(block_dim)
+    if threads != desc.threads:
+        raise LaunchError(
+            f"the block must have {desc.threads} threads (block_dim of {desc!r}), got {threads} from block {block_dim}"
+        )
+
+
+def shared_memory(used_bytes: int, arch: str) -> None:
+    """Refuse more shared memory than a block may have on `arch`."""
+    limit = shared_memory_limit_bytes(arch)
+    if used_bytes > limit:
+        raise TypingError(
+            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got {used_bytes}"
+        )
