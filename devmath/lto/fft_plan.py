@@ -31,7 +31,7 @@ _THREAD_REGISTERS = {
 
 # Small sizes: enough threads for the lanes of a transform to fill a 32-byte sector. Larger: measured.
 _DEFAULT_ELEMENTS = {
-    "float": {2: 2, 4: 2, 8: 2, 16: 4, 32: 8, 64: 8, 128: 8, 256: 8, 512: 8,
+    "float": {2: 2, 4: 2, 8: 2, 16: 4, 32: 4, 64: 8, 128: 8, 256: 8, 512: 8,
               1024: 16, 2048: 16, 4096: 16, 8192: 32, 16384: 32},
     "double": {2: 2, 4: 2, 8: 4, 16: 4, 32: 8, 64: 8, 128: 8, 256: 8, 512: 8,
                1024: 16, 2048: 16, 4096: 16, 8192: 16},

@@ -20,10 +20,8 @@ def struct_text(plan: FFTPlan) -> str:
     twiddles, table = _twiddle_text(plan) if len(plan.radices) > 1 else ("nullptr", "")
     pads = plan.pads or ((0, 0),)
     members = f"""\
-  using Real = {plan.real};
-  static constexpr int kN = {plan.n}, kElementsPerThread = {plan.elements_per_thread};
-  static constexpr int kStages = {len(plan.radices)}, kFftsPerBlock = {plan.ffts_per_block};
-  static constexpr int kFftStride = {plan.fft_stride};
+{_sizes(plan)}\
+  static constexpr int kStages = {len(plan.radices)}, kFftStride = {plan.fft_stride};
   static constexpr devmath::fft::Exchange kExchange = devmath::fft::Exchange::{_EXCHANGES[plan.exchange]};
   DEVMATH_CONSTEXPR static int radix(int stage) {{
     constexpr int radices[] = {{{", ".join(map(str, plan.radices))}}};
@@ -35,8 +33,25 @@ def struct_text(plan: FFTPlan) -> str:
   }}
   DEVMATH_DEVICE static const devmath::Complex<Real>* twiddles() {{ return {twiddles}; }}
 """
+    return table + _named_struct(members)
+
+
+def sizes_text(plan: FFTPlan) -> str:
+    """Return the part of ``Plan`` that ``devmath/fft/memory.cuh`` needs: no stages, no table, half the compile time."""
+    return _named_struct(_sizes(plan))
+
+
+def _sizes(plan: FFTPlan) -> str:
+    return f"""\
+  using Real = {plan.real};
+  static constexpr int kN = {plan.n}, kElementsPerThread = {plan.elements_per_thread};
+  static constexpr int kFftsPerBlock = {plan.ffts_per_block};
+"""
+
+
+def _named_struct(members: str) -> str:
     name = f"FftPlan_{_digest(members.encode())}"
-    return f"{table}struct {name} {{\n{members}}};\nusing Plan = {name};\n"
+    return f"struct {name} {{\n{members}}};\nusing Plan = {name};\n"
 
 
 def _digest(content: bytes) -> str:

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from numba import cuda
 
 import devmath
 from devmath.dtypes import lookup
 from tests import kernels, oracle
 from tests.cases import GEMM_CASES
-from tests.gpu.device_arrays import Output
+from tests.gpu.device_arrays import Output, on_device
 
 pytestmark = pytest.mark.gpu
 
@@ -31,7 +30,7 @@ def test_tile(case, rng):
     kernel = kernels.gemm_tile(mm)
     a, b = oracle.operands(rng, mm)
     product = oracle.product(a, b)
-    da, db = cuda.to_device(a), cuda.to_device(b)
+    da, db = on_device(a), on_device(b)
     scalar = mm.accumulator_dtype.type
     c = oracle.normal(rng, (mm.m, mm.n), mm.c_dtype)
 
@@ -51,7 +50,7 @@ def test_accumulator(case, rng):
 
     def run(a, b):
         c = Output((mm.m, mm.n), mm.c_dtype)
-        kernel[1, mm.block_dim](cuda.to_device(a), cuda.to_device(b), c.device)
+        kernel[1, mm.block_dim](on_device(a), on_device(b), c.device)
         return c.fetch()
 
     for depth in (mm.k, 2 * mm.k + 3):  # the last step of the second is partial
@@ -68,7 +67,7 @@ def test_epilogue(case, make, rng):
     a, b = oracle.operands(rng, mm)
     bias = oracle.normal(rng, (mm.n,), mm.accumulator_dtype)
     c = Output((mm.m, mm.n), mm.c_dtype)
-    make(mm)[1, mm.block_dim](cuda.to_device(a), cuda.to_device(b), cuda.to_device(bias), c.device)
+    make(mm)[1, mm.block_dim](on_device(a), on_device(b), on_device(bias), c.device)
     assert_close(c.fetch(), np.maximum(oracle.product(a, b) + bias, 0))
 
 
@@ -77,7 +76,7 @@ def test_an_accumulator_is_stored_as_any_real_type(stored, rng):
     mm = devmath.Gemm(33, 47, 19, "float32")
     a, b = oracle.operands(rng, mm)
     c = Output((mm.m, mm.n), lookup(stored).numpy)
-    kernels.gemm_accumulator(mm)[1, mm.block_dim](cuda.to_device(a), cuda.to_device(b), c.device)
+    kernels.gemm_accumulator(mm)[1, mm.block_dim](on_device(a), on_device(b), c.device)
     assert oracle.relative_error(c.fetch(), oracle.product(a, b)) < max(oracle.GEMM_BOUND[stored], 1e-5)
 
 
@@ -87,7 +86,7 @@ def test_whole_matrices_of_odd_sizes_are_exact(rng):
     a, b = small_integers(rng, (m, k), np.float16), small_integers(rng, (k, n), np.float16)
     c = Output((m, n), np.float32)
     grid = (-(-n // mm.n), -(-m // mm.m))
-    kernels.gemm_grid(mm)[grid, mm.block_dim](cuda.to_device(a), cuda.to_device(b), c.device)
+    kernels.gemm_grid(mm)[grid, mm.block_dim](on_device(a), on_device(b), c.device)
     assert np.array_equal(c.fetch(), a.astype(np.float32) @ b.astype(np.float32))
 
 
@@ -99,7 +98,7 @@ def test_two_products_chained_through_a_tile(width, rng):
     b0, b1 = oracle.normal(rng, (576, width), np.float16), oracle.normal(rng, (width, 256), np.float16)
     e = Output((640, 256), np.float32)
     kernel = kernels.gemm_chained(first, second)
-    kernel[10, first.block_dim](*(cuda.to_device(x) for x in (a, b0, b1)), e.device)
+    kernel[10, first.block_dim](*(on_device(x) for x in (a, b0, b1)), e.device)
     middle = np.maximum(oracle.product(a, b0), 0).astype(np.float16)
     # The middle is rounded from float32 sums, which can fall on the other side of a tie than exact ones.
     assert oracle.relative_error(e.fetch(), oracle.product(middle, b1)) < 1e-4
