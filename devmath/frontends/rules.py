@@ -299,6 +299,14 @@ def register(fragment: FragmentOperand, name: str, *arguments: Argument) -> None
         raise TypingError(f"{name}(i) takes one integer, the number of a register")
 
 
+def grid(desc: Argument, *arguments: Argument) -> None:
+    """Accept ``fft.grid(count)`` in a kernel."""
+    if not isinstance(desc, FFT):
+        raise TypingError(f"grid(count) is of a devmath.FFT, got {desc}")
+    if len(arguments) != 1 or not _is(arguments[0], "integer"):
+        raise TypingError("grid(count) takes one integer, the number of transforms")
+
+
 # Plain arrays in the place of tiles and fragments: where they lie, and their extents.
 
 

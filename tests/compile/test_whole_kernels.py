@@ -162,11 +162,13 @@ def test_constants_of_descriptors_are_known_while_compiling():
         out[0] = 1000003 * (mm.m + mm.n + mm.k + mm.threads + mm.block_dim[0] + mm.launch_bounds[1])
         out[1] = 1000033 * (mm.a.size_bytes + tile.shape[0] + mm.b.shape[1])
         out[2] = 1000037 * (fft.n + fft.threads_per_fft + fft.inverse.ffts_per_block + v.size)
+        out[3] = 1000039 * fft.grid(5 * fft.ffts_per_block + 1) + fft.grid(0)
 
     ptx = link(cuda.jit(kernel), (types.Array(types.int64, 1, "C"),), "sm_90a").ptx
     wanted = (
         1000003 * (32 + 16 + 8 + 2 * mm.threads + 1),
         1000033 * (mm.a.size_bytes + 32 + 16),
         1000037 * (64 + fft.threads_per_fft + fft.ffts_per_block + fft.elements_per_thread),
+        1000039 * 6 + 1,
     )
     assert [value for value in wanted if f" {value};" not in ptx] == []

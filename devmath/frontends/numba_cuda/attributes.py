@@ -61,6 +61,11 @@ class DescriptorAttributes(_ConstantAttributes):
     key = ConstantType
     value = staticmethod(_constant_of_descriptor)
 
+    @bound_function("devmath.fft.grid")
+    def resolve_grid(self, ty: ConstantType, args: Any, kws: Any) -> Signature | None:
+        rules.grid(argument(ty), *(() if kws else map(argument, args)))
+        return signature(types.intp, types.intp, recvr=ty)
+
 
 @typing_registry.register_attr
 class TileAttributes(_ConstantAttributes):
@@ -112,6 +117,14 @@ def _lower_constants(key: type[types.Type], value_of: Any) -> None:
 _lower_constants(ConstantType, _constant_of_descriptor)
 _lower_constants(TileType, _constant_of_tile)
 _lower_constants(FragmentType, _constant_of_fragment)
+
+
+@lowering_registry.lower("devmath.fft.grid", ConstantType, types.intp)
+def lower_grid(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    """`FFT.grid` of a count that is not negative."""
+    per_block = sig.args[0].value.ffts_per_block
+    blocks = builder.sdiv(builder.add(args[1], INT64(per_block - 1)), INT64(per_block))
+    return builder.select(builder.icmp_signed(">", blocks, INT64(1)), blocks, INT64(1))
 
 
 # Index arithmetic in LLVM IR: 32 bits, unsigned, so that constants fold and Numba's wrap-around of negative indices,
