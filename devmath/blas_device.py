@@ -1,7 +1,7 @@
 """``devmath.Gemm``: the descriptor of a block-level matrix product, and the kernel verbs of its own."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,17 +94,14 @@ class Gemm(KernelConstant):
                 f" which take {needed} bytes"
             )
 
-    @cached_property
+    @property
     def plan(self) -> GemmPlan:
-        """How the variant in charge lays out tiles and registers."""
-        element, result = dtypes.lookup(self.dtype), dtypes.lookup(self.c_dtype)
-        orders = (self.a_order, self.b_order, self.c_order)
-        variant = select(GEMM_VARIANTS, element.name)
-        return variant.plan(self.m, self.n, self.k, element, result, orders, self.threads)
+        """How the variant that every target runs lays out tiles and registers; the simulator's."""
+        return self.plan_on(None)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # The plan follows from the fields: a pickle carries the fields alone.
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def plan_on(self, arch: str | None) -> GemmPlan:
+        """How the variant in charge on a target, such as "sm_90a", lays out tiles and registers."""
+        return _plan(self, arch)
 
     @property
     def accumulator_dtype(self) -> np.dtype:
@@ -137,6 +134,14 @@ class Gemm(KernelConstant):
         return (self.threads, 1)
 
 
+@cache
+def _plan(desc: Gemm, arch: str | None) -> GemmPlan:
+    element, result = dtypes.lookup(desc.dtype), dtypes.lookup(desc.c_dtype)
+    orders = (desc.a_order, desc.b_order, desc.c_order)
+    problem = (desc.m, desc.n, desc.k, element, result, orders, desc.threads)
+    return select(GEMM_VARIANTS, element.name, arch, *problem).plan(*problem)
+
+
 @dataclass(frozen=True)
 class Operand(KernelConstant):
     """One of the three matrices of a descriptor: what `devmath.shared` makes a tile of.
@@ -154,8 +159,12 @@ class Operand(KernelConstant):
 
     @property
     def layout(self) -> TileLayout:
-        """Placement in shared memory."""
-        return getattr(self.desc.plan, self.name)
+        """Placement in shared memory, of the variant that every target runs."""
+        return self.layout_on(None)
+
+    def layout_on(self, arch: str | None) -> TileLayout:
+        """Placement in shared memory on a target, such as "sm_90a"."""
+        return getattr(self.desc.plan_on(arch), self.name)
 
     @property
     def dtype(self) -> np.dtype:

@@ -122,6 +122,10 @@ class FFT(KernelConstant):
         rows = self.plan.ffts_per_block
         return TileLayout(dtypes.lookup(self.dtype), rows, self.n, "row", self.n, rows)
 
+    def layout_on(self, arch: str | None) -> TileLayout:  # noqa: ARG002  one layout serves every target
+        """The same, for `devmath.shared`, which asks for the layout on a target."""
+        return self.layout
+
     @property
     def fragment(self) -> FragmentMap:
         """Which element of which of the block's transforms each register holds."""

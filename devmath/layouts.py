@@ -56,6 +56,11 @@ class TileLayout:
         """Shared memory that the tile takes."""
         return self.lines_allocated * self.ld * self.dtype.itemsize
 
+    @property
+    def alignment_bytes(self) -> int:
+        """What the base must be a multiple of: the swizzle pattern, or a line of all banks."""
+        return max(self.swizzle * 128, 128)
+
     def can_serve_as(self, wanted: "TileLayout") -> bool:
         """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
         same = replace(self, lines_allocated=wanted.lines_allocated) == wanted

@@ -51,10 +51,12 @@ class TileOperand:
 class FragmentOperand:
     """A thread's share of a product or of a transform.
 
-    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike.
+    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike. The
+    share of a product depends on the target; None stands for the simulator.
     """
 
     desc: Gemm | FFT
+    arch: str | None = None
 
     def __str__(self) -> str:
         return f"the {'registers' if self.is_transform else 'accumulator'} of {self.desc!r}"
@@ -65,7 +67,7 @@ class FragmentOperand:
 
     @cached_property
     def map(self) -> FragmentMap:
-        return self.desc.plan.fragment if isinstance(self.desc, Gemm) else self.desc.fragment
+        return self.desc.plan_on(self.arch).fragment if isinstance(self.desc, Gemm) else self.desc.fragment
 
     @property
     def dtype(self) -> DType:
@@ -137,32 +139,33 @@ def descriptor(verb: str, argument: Argument) -> Any:
     return argument
 
 
-def accumulator(desc: Argument, verb: str = "accumulator") -> Gemm:
+def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulator") -> Gemm:
     """A product whose accumulators must fit into registers."""
     mm = descriptor(verb, desc)
-    if problem := mm.plan.register_form_problem:
+    if problem := mm.plan_on(arch).register_form_problem:
         raise TypingError(f"devmath.{verb}: {problem}")
     return mm
 
 
-def gemm(desc: Argument, *operands: Argument) -> Gemm:
+def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
     """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc)."""
     mm = descriptor("gemm", desc)
+    plan = mm.plan_on(arch)
     if len(operands) == 5:
         alpha, a, b, beta, c = operands
         for name, factor in (("alpha", alpha), ("beta", beta)):
-            if not converts_to(factor, mm.plan.accumulator):
-                _refuse("gemm", name, f"a number that converts to {mm.plan.accumulator.name}", factor)
-        _matrix("c", mm.plan.c, c)
+            if not converts_to(factor, plan.accumulator):
+                _refuse("gemm", name, f"a number that converts to {plan.accumulator.name}", factor)
+        _matrix("c", plan.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
-        _accumulators(accumulator(desc, "gemm"), acc)
+        _accumulators(FragmentOperand(accumulator(desc, arch, "gemm"), arch), acc)
     else:
         raise TypingError(
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
-    _matrix("a", mm.plan.a, a)
-    _matrix("b", mm.plan.b, b)
+    _matrix("a", plan.a, a)
+    _matrix("b", plan.b, b)
     return mm
 
 
@@ -183,13 +186,12 @@ def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
     return argument.dtype == dtype.name and argument.ndim in dimensions
 
 
-def _accumulators(mm: Gemm, argument: Argument) -> None:
+def _accumulators(wanted: FragmentOperand, argument: Argument) -> None:
     """Accept the registers of a product that deals out its sums alike, or a plain array."""
-    wanted = FragmentOperand(mm)
     if isinstance(argument, FragmentOperand) and (argument.map, argument.dtype) == (wanted.map, wanted.dtype):
         return
     if not _is_dense(argument, wanted.dtype, 1):
-        rule = f"devmath.accumulator({mm!r}), or a 1-D cuda.local.array of {wanted.dtype.name}"
+        rule = f"devmath.accumulator({wanted.desc!r}), or a 1-D cuda.local.array of {wanted.dtype.name}"
         _refuse("gemm", "acc", rule, argument)
 
 

@@ -1,7 +1,7 @@
 """C++ text of a transform's plan: a struct of constants, and its twiddle table."""
 
 import hashlib
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -12,7 +12,7 @@ _DTYPES = {"float": np.float32, "double": np.float64}
 _SIGNIFICANT_DIGITS = {"float": 9, "double": 17}  # enough to read the same number back
 
 
-@lru_cache(maxsize=None)
+@cache
 def struct_text(plan: FFTPlan) -> str:
     """Return the C++ text that defines the type ``Plan``, to follow ``#include "devmath/fft/block_fft.cuh"``.
 

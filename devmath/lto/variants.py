@@ -1,4 +1,4 @@
-"""The variants: which implementation serves which descriptor, first match first.
+"""The variants: which implementation serves which descriptor on which target, first match first.
 
 A new variant is a header under ``include/devmath``, a module here with a function ``plan``, a row, and a test case.
 """
@@ -24,11 +24,23 @@ class Variant:
         Element types that it computes with.
     plan : callable
         From the fields of a descriptor to a plan: thread and register tiling, layouts, C++ template arguments.
+    architectures : frozenset of str, optional
+        Targets that it runs on; empty for all.
+    serves : callable, optional
+        Whether it takes a descriptor, from the arguments of `plan`; it takes every one by default.
     """
 
     name: str
     dtypes: frozenset[str]
     plan: Callable[..., Any]
+    architectures: frozenset[str] = frozenset()
+    serves: Callable[..., bool] | None = None
+
+    def takes(self, dtype: str, arch: str | None, *problem: Any) -> bool:
+        """Whether this row plans a descriptor for `arch`; None is a target of which nothing is known."""
+        if dtype not in self.dtypes or (self.architectures and arch not in self.architectures):
+            return False
+        return self.serves is None or self.serves(*problem)
 
 
 GEMM_VARIANTS = (
@@ -38,9 +50,9 @@ GEMM_VARIANTS = (
 FFT_VARIANTS = (Variant("stockham", frozenset({"complex64", "complex128"}), fft_plan.plan),)
 
 
-def select(table: tuple[Variant, ...], dtype: str) -> Variant:
-    """Return the first variant of `table` that computes with `dtype`."""
-    return next(variant for variant in table if dtype in variant.dtypes)
+def select(table: tuple[Variant, ...], dtype: str, arch: str | None = None, *problem: Any) -> Variant:
+    """Return the first variant of `table` that takes `problem`, the arguments of its `plan`."""
+    return next(variant for variant in table if variant.takes(dtype, arch, *problem))
 
 
 def dtypes(table: tuple[Variant, ...]) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from ...blas_device import Gemm
 from ...fft_device import FFT
 from ...lto.arch import compute_capability
 from .. import rules
-from .launch import DYNAMIC_ALIGNMENT, requirements_of
+from .launch import DYNAMIC_ALIGNMENT, requirements_of, rounded_up
 from .linking import in_kernel, target_arch
 
 INT8, INT32 = ir.IntType(8), ir.IntType(32)
-TILE_ALIGNMENT = 128  # bytes: a line of shared memory; swizzle patterns of whole lines start there
+LINE_BYTES = 128  # of shared memory: all banks once
 _serial = itertools.count()
 
 
@@ -70,21 +70,24 @@ def annotate(context: Any, builder: ir.IRBuilder, desc: Gemm | FFT, transforms: 
     annotations.bound(builder.function, "minctasm", requirements.min_blocks)
 
 
-def shared_memory(context: Any, builder: ir.IRBuilder, size_bytes: int) -> ir.Value:
-    """Address of `size_bytes` of shared memory of the function's own, as a generic ``i8*`` aligned to 128 bytes.
+def shared_memory(context: Any, builder: ir.IRBuilder, size_bytes: int, alignment_bytes: int = LINE_BYTES) -> ir.Value:
+    """Address of `size_bytes` of shared memory of the function's own, as a generic ``i8*``.
 
     Static where the target takes more than 48 KB of it: the architecture-specific ones, from 9.0 on. Otherwise a
     kernel's tiles are dynamic and lie at the end of that memory, behind the caller's own; `launch` asks for them.
     """
-    library, arch = context.active_code_library, target_arch()
-    requirements = requirements_of(library)
-    size_bytes = -(-size_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT
-    requirements.shared_bytes += size_bytes
-    rules.shared_memory(requirements.shared_bytes, arch)
+    arch = target_arch()
+    requirements = requirements_of(context.active_code_library)
+    size_bytes = rounded_up(size_bytes, LINE_BYTES)
+    requirements.shared_bytes = rounded_up(requirements.shared_bytes + size_bytes, alignment_bytes)
     if static_is_unlimited(arch) or not in_kernel():
-        return _static_memory(builder, size_bytes)
-    requirements.dynamic_bytes = requirements.shared_bytes
-    return _dynamic_memory(builder, requirements.dynamic_bytes)
+        rules.shared_memory(requirements.shared_bytes, arch)
+        return _static_memory(builder, size_bytes, alignment_bytes)
+    # Tiles are stacked down from the end of dynamic memory. Start and end of it are multiples of the widest alignment,
+    # so a tile is aligned where the bytes from its start to the end are.
+    requirements.dynamic_bytes = rounded_up(requirements.shared_bytes, DYNAMIC_ALIGNMENT)
+    rules.shared_memory(requirements.dynamic_bytes, arch)
+    return _dynamic_memory(builder, requirements.shared_bytes)
 
 
 def static_is_unlimited(arch: str) -> bool:
@@ -92,11 +95,11 @@ def static_is_unlimited(arch: str) -> bool:
     return compute_capability(arch) >= (9, 0)
 
 
-def _static_memory(builder: ir.IRBuilder, size_bytes: int) -> ir.Value:
+def _static_memory(builder: ir.IRBuilder, size_bytes: int, alignment_bytes: int) -> ir.Value:
     name = f"devmath_shared_{next(_serial)}"
     memory = cgutils.add_global_variable(builder.module, ir.ArrayType(INT8, size_bytes), name, ADDRSPACE_SHARED)
     memory.initializer = ir.Constant(memory.value_type, ir.Undefined)
-    memory.align = TILE_ALIGNMENT
+    memory.align = alignment_bytes
     return builder.addrspacecast(builder.bitcast(memory, INT8.as_pointer(ADDRSPACE_SHARED)), INT8.as_pointer())
 
 

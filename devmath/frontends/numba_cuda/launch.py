@@ -47,6 +47,11 @@ class Requirements:
     exchanges: dict[int, Any] = field(default_factory=dict)
 
 
+def rounded_up(size_bytes: int, unit_bytes: int) -> int:
+    """The next multiple of `unit_bytes`."""
+    return -(-size_bytes // unit_bytes) * unit_bytes
+
+
 def requirements_of(library: Any) -> Requirements:
     """The record of a code library, made at the first request."""
     if not hasattr(library, "devmath_requirements"):
@@ -84,7 +89,7 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
         rules.block_of(requirements.owner, tuple(block_dim))
     if not requirements.dynamic_bytes:
         return shared_bytes
-    return -(-shared_bytes // DYNAMIC_ALIGNMENT) * DYNAMIC_ALIGNMENT + requirements.dynamic_bytes
+    return rounded_up(shared_bytes, DYNAMIC_ALIGNMENT) + requirements.dynamic_bytes
 
 
 def _install() -> None:

@@ -16,12 +16,14 @@ from ...dtypes import BY_NAME
 from ...fft_device import FFT
 from ...layouts import TileLayout
 from ...lto import fft_units, gemm_source, tile_source
+from ...lto.arch import compute_capability
+from ...lto.gemm_plan import GemmPlan
 from ...lto.unit import Unit
 from ...verbs import Verb
 from .. import rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
-from .linking import call_unit
+from .linking import call_unit, target_arch
 from .plain_arrays import inspect, require
 from .types import FragmentType, TileType, element_name
 
@@ -37,7 +39,8 @@ def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     operand = sig.args[0].value
     annotate(context, builder, operand.desc if isinstance(operand, Operand) else operand)
-    memory = shared_memory(context, builder, sig.return_type.layout.size_bytes)
+    layout = sig.return_type.layout
+    memory = shared_memory(context, builder, layout.size_bytes, layout.alignment_bytes)
     return builder.bitcast(memory, context.get_value_type(sig.return_type))
 
 
@@ -68,7 +71,9 @@ def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, a
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type = ir.FunctionType(ir.VoidType(), [])
-    builder.call(ir.InlineAsm(function_type, "cp.async.wait_all;", "~{memory}", side_effect=True), [])
+    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy.
+    fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
+    builder.call(ir.InlineAsm(function_type, f"cp.async.wait_all; {fence}", "~{memory}", side_effect=True), [])
     builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
     return context.get_dummy_value()
 
@@ -76,30 +81,33 @@ def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
 @lowered(blas_device.gemm)
 def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     mm = sig.args[0].value
+    plan = mm.plan_on(target_arch())
     annotate(context, builder, mm)
     (_, alpha_type, *_), register_form = sig.args, len(args) == 4
     if register_form:
         tiles, acc = {"a": 1, "b": 2}, args[3]
         if not isinstance(sig.args[3], FragmentType):
-            acc = _plain_registers(context, builder, "devmath.gemm: acc", mm.plan.fragment.size, sig.args[3], acc)
+            acc = _plain_registers(context, builder, "devmath.gemm: acc", plan.fragment.size, sig.args[3], acc)
     else:
         tiles = {"a": 2, "b": 3, "c": 5}
-    operands = {name: _operand(context, builder, mm, name, sig.args[i], args[i]) for name, i in tiles.items()}
+    operands = {name: _operand(context, builder, plan, name, sig.args[i], args[i]) for name, i in tiles.items()}
     forms = tuple("tile" if isinstance(sig.args[i], TileType) else "plain" for i in tiles.values())
-    stem = f"gemm_{mm.plan.variant}_{mm.m}x{mm.n}x{mm.k}_{mm.dtype.name}"
+    stem = f"gemm_{plan.variant}_{mm.m}x{mm.n}x{mm.k}_{mm.dtype.name}"
     if register_form:
-        unit = Unit.render(stem, lambda symbol: gemm_source.register_form(mm.plan, forms, symbol))
+        unit = Unit.render(stem, lambda symbol: gemm_source.register_form(plan, forms, symbol))
         call_unit(context, builder, unit, [*operands["a"], *operands["b"], acc])
     else:
         alpha, beta = (_scalar_parts(context, builder, alpha_type, args[i]) for i in (1, 4))
-        unit = Unit.render(stem, lambda symbol: gemm_source.tile_form(mm.plan, forms, symbol))
+        unit = Unit.render(stem, lambda symbol: gemm_source.tile_form(plan, forms, symbol))
         call_unit(context, builder, unit, [*alpha, *operands["a"], *operands["b"], *beta, *operands["c"]])
     return context.get_dummy_value()
 
 
-def _operand(context: Any, builder: ir.IRBuilder, mm: Gemm, name: str, ty: types.Type, value: Any) -> list[ir.Value]:
+def _operand(
+    context: Any, builder: ir.IRBuilder, plan: GemmPlan, name: str, ty: types.Type, value: Any
+) -> list[ir.Value]:
     """Address and leading dimension; a tile has it in its type, the argument goes unread."""
-    layout = getattr(mm.plan, name)
+    layout = getattr(plan, name)
     if isinstance(ty, TileType):
         return [value, INT32(layout.ld)]
     return _plain_tile(context, builder, f"devmath.gemm: {name}", layout, ty, value)

@@ -10,6 +10,7 @@ from ... import blas_device, fft_device, verbs
 from ...blas_device import Operand
 from ...verbs import Verb
 from .. import rules
+from .linking import target_arch
 from .types import FragmentType, TileType, argument, numba_type
 
 #: Numba's type of each verb.
@@ -39,17 +40,18 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
 def type_shared(context: Any, operand: types.Type) -> Signature:
     value = rules.descriptor("shared", argument(operand))
     threads = value.desc.threads if isinstance(value, Operand) else value.threads
-    return signature(TileType(value.layout, threads), operand)
+    return signature(TileType(value.layout_on(target_arch()), threads), operand)
 
 
 @typed(blas_device.accumulator)
 def type_accumulator(context: Any, desc: types.Type) -> Signature:
-    return signature(FragmentType(rules.accumulator(argument(desc))), desc)
+    arch = target_arch()
+    return signature(FragmentType(rules.accumulator(argument(desc), arch), arch), desc)
 
 
 @typed(fft_device.registers)
 def type_registers(context: Any, desc: types.Type) -> Signature:
-    return signature(FragmentType(rules.descriptor("registers", argument(desc)).forward), desc)
+    return signature(FragmentType(rules.descriptor("registers", argument(desc)).forward, target_arch()), desc)
 
 
 @typed(fft_device.transform_index)
@@ -65,7 +67,7 @@ def type_wait(context: Any) -> Signature:
 
 @typed(blas_device.gemm)
 def type_gemm(context: Any, desc: types.Type, *operands: types.Type) -> Signature:
-    mm = rules.gemm(argument(desc), *map(argument, operands))
+    mm = rules.gemm(argument(desc), *map(argument, operands), arch=target_arch())
     if len(operands) == 5:
         _, a, b, _, c = operands
         scalar = numba_type(mm.plan.accumulator)

@@ -11,6 +11,7 @@ from numba.cuda.extending import register_model
 from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
+from ...fragments import FragmentMap
 from ...layouts import TileLayout
 from .. import rules
 
@@ -54,15 +55,15 @@ class TileType(types.Type):
 class FragmentType(types.Type):
     """A thread's share of a product or of a transform; at run time the address of its first register."""
 
-    def __init__(self, desc: Gemm | FFT):
+    def __init__(self, desc: Gemm | FFT, arch: str):
         self.desc = desc
-        self.argument = rules.FragmentOperand(desc)
+        self.argument = rules.FragmentOperand(desc, arch)
         self.map, self.dtype = self.argument.map, self.argument.dtype
-        super().__init__(name=f"devmath.Fragment({desc!r})")
+        super().__init__(name=f"devmath.Fragment({desc!r} on {arch})")
 
     @property
-    def key(self) -> Gemm | FFT:
-        return self.desc
+    def key(self) -> tuple[Gemm | FFT, FragmentMap]:
+        return (self.desc, self.map)
 
     @property
     def element(self) -> types.Type:
