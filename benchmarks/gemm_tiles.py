@@ -27,7 +27,13 @@ CASES = (
     devmath.Gemm(128, 256, 64, "float16"),
     devmath.Gemm(128, 256, 64, "float16", b_order="col"),
     devmath.Gemm(128, 128, 32, "float32"),
+    devmath.Gemm(128, 128, 32, "float32", b_order="col", math="tf32"),
+    devmath.Gemm(128, 128, 32, "float32", math="tf32"),
+    devmath.Gemm(128, 128, 32, "float32", b_order="col", math="3xtf32"),
+    devmath.Gemm(128, 128, 32, "float32", math="3xtf32"),
     devmath.Gemm(64, 64, 32, "float64"),
+    devmath.Gemm(64, 64, 32, "float64", b_order="col"),
+    devmath.Gemm(128, 128, 32, "float64", threads=256),
     devmath.Gemm(64, 64, 32, "complex64"),
 )
 

@@ -16,6 +16,7 @@ from .verbs import KernelConstant, Verb
 
 ORDERS = ("row", "col")
 OPERANDS = ("a", "b", "c")
+MATH = ("ieee", "tf32", "3xtf32")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Gemm(KernelConstant):
         How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides.
     c_dtype : dtype, optional
         Element type of a C tile: that of the accumulator (default), or `dtype`, which is rounded to once.
+    math : {"ieee", "tf32", "3xtf32"}, optional
+        How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores after rounding to
+        tf32's 11 bits, several times faster; or on tensor cores in three parts, with float32's accuracy (its error is
+        at most four times that of "ieee"). Every other type has "ieee" alone.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents.
 
@@ -42,8 +47,9 @@ class Gemm(KernelConstant):
     TypeError
         If a dtype is none of the above, or an extent is no integer.
     ValueError
-        If an extent is below 1, `threads` is no multiple of 32 in 32..1024, an order is neither "row" nor "col", or
-        A and B together exceed the 227 KB that the largest supported architecture has.
+        If an extent is below 1, `threads` is no multiple of 32 in 32..1024, an order is neither "row" nor "col",
+        `math` is none that the type has, or A and B together exceed the 227 KB that the largest supported
+        architecture has.
 
     Notes
     -----
@@ -59,6 +65,7 @@ class Gemm(KernelConstant):
     b_order: str = "row"
     c_order: str = "row"
     c_dtype: Any = None
+    math: str = "ieee"
     threads: int = None  # type: ignore[assignment]  # the plan fills it in
 
     def __post_init__(self) -> None:
@@ -69,6 +76,9 @@ class Gemm(KernelConstant):
         element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
         choices = tuple(dict.fromkeys((element.accumulator, element.name)))
         result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", choices)
+        check_choice("math", self.math, MATH)
+        if self.math != "ieee" and element.name != "float32":
+            raise ValueError(f"math must be 'ieee' for {element.name}, got {self.math!r}")
         object.__setattr__(self, "dtype", element.numpy)
         object.__setattr__(self, "c_dtype", result.numpy)
         self._check_memory(element.itemsize)
@@ -82,7 +92,8 @@ class Gemm(KernelConstant):
     def __repr__(self) -> str:
         c_dtype = "" if self.c_dtype == self.accumulator_dtype else f", c_dtype={self.c_dtype}"
         columns = "".join(f", {x}_order='col'" for x in OPERANDS if getattr(self, f"{x}_order") == "col")
-        return f"Gemm({self.m}, {self.n}, {self.k}, {self.dtype}{columns}{c_dtype}, threads={self.threads})"
+        math = "" if self.math == "ieee" else f", math={self.math!r}"
+        return f"Gemm({self.m}, {self.n}, {self.k}, {self.dtype}{columns}{c_dtype}{math}, threads={self.threads})"
 
     def _check_memory(self, itemsize: int) -> None:
         """Refuse what no architecture can hold, before anything is planned."""
@@ -139,7 +150,7 @@ def _plan(desc: Gemm, arch: str | None) -> GemmPlan:
     element, result = dtypes.lookup(desc.dtype), dtypes.lookup(desc.c_dtype)
     orders = (desc.a_order, desc.b_order, desc.c_order)
     problem = (desc.m, desc.n, desc.k, element, result, orders, desc.threads)
-    return select(GEMM_VARIANTS, element.name, arch, *problem).plan(*problem)
+    return select(GEMM_VARIANTS, element.name, *problem, math=desc.math, arch=arch).plan(*problem)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ class TileLayout:
 
     A tile is a stack of *lines*: rows where ``order`` is "row", columns where it is "col". Line ``l`` starts ``l * ld``
     elements after the base; inside a line the elements are consecutive, except that a swizzle permutes its 16-byte
-    chunks.
+    chunks. Where a line is longer than `ld` it is cut into *panels* of `ld` elements, which follow each other: panel
+    ``p`` of line ``l`` lies where a line ``l + p * lines_allocated`` would.
 
     Parameters
     ----------
@@ -25,12 +26,13 @@ class TileLayout:
     order : {"row", "col"}
         Which index runs along a line: the column ("row") or the row ("col").
     ld : int
-        Elements from one line to the next, at least the length of a line.
+        Elements from one line to the next: at least the length of a line, or the width of a panel.
     lines_allocated : int
-        Lines that memory is set aside for, at least the number of lines; whole-instruction reads may touch the surplus.
+        Lines that memory is set aside for in each panel: at least the number of lines; whole-instruction reads may
+        touch the surplus.
     swizzle : {0, 2, 4, 8}
         0 for none. Otherwise chunk ``c`` of line ``l`` lies at chunk ``c ^ (l // (8 // swizzle) % swizzle)``: the
-        pattern that the hardware names 32-, 64- and 128-byte swizzle for lines of just that length.
+        pattern that the hardware names 32-, 64- and 128-byte swizzle for lines of just that length, `ld`.
     """
 
     dtype: DType
@@ -52,9 +54,14 @@ class TileLayout:
         return self.cols if self.order == "row" else self.rows
 
     @property
+    def panels(self) -> int:
+        """Number of panels that a line is cut into."""
+        return -(-self.line_length // self.ld)
+
+    @property
     def size_bytes(self) -> int:
         """Shared memory that the tile takes."""
-        return self.lines_allocated * self.ld * self.dtype.itemsize
+        return self.panels * self.lines_allocated * self.ld * self.dtype.itemsize
 
     @property
     def alignment_bytes(self) -> int:
@@ -63,12 +70,16 @@ class TileLayout:
 
     def can_serve_as(self, wanted: "TileLayout") -> bool:
         """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
+        if self.panels > 1:
+            return self == wanted  # `lines_allocated` says where the second panel starts
         same = replace(self, lines_allocated=wanted.lines_allocated) == wanted
         return same and self.lines_allocated >= wanted.lines_allocated
 
     def offset(self, row: Any, col: Any) -> Any:
         """Elements from the base to element (row, col); integers or integer arrays."""
         line, position = (row, col) if self.order == "row" else (col, row)
+        if self.panels > 1:
+            line, position = line + position // self.ld * self.lines_allocated, position % self.ld
         if self.swizzle:
             chunk_length = CHUNK_BYTES // self.dtype.itemsize
             chunk = position // chunk_length ^ (line // (8 // self.swizzle)) % self.swizzle

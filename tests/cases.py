@@ -54,6 +54,10 @@ GEMM_CASES = (
     # 16-bit results, rounded once.
     _gemm(64, 48, 32, "float16", c_dtype="float16", small=True),
     _gemm(64, 48, 32, "bfloat16", c_dtype="bfloat16"),
+    # float32 by three products on tensor cores.
+    _gemm(33, 47, 19, "float32", small=True, math="3xtf32"),
+    _gemm(64, 64, 32, "float32", math="3xtf32", a_order="col"),
+    _gemm(128, 128, 32, "float32", math="3xtf32", b_order="col"),
     # Widths that are no powers of two (Fuser#4771), integers exact.
     *(_gemm(64, n, 128, "float16") for n in (24, 40, 72, 80, 96, 104, 112, 144, 160)),
     *(_gemm(128, n, 128, "float16") for n in (104, 192, 200)),

@@ -16,7 +16,13 @@ EVERY_SHAPE = [case for case in GEMM_CASES if case.dtype in ("float32", "float16
 
 #: What a product must be made of: the multiply, and the widest loads of its operands from shared memory.
 MULTIPLY = {"float64": "DFMA", "complex128": "DFMA", "float32": "FFMA", "complex64": "FFMA"}
-INSTRUCTIONS = {"mma_sync": ("HMMA.16816.F32", "LDSM.16"), "fma": ("LDS.128",)}
+INSTRUCTIONS = {
+    "wgmma": ("HGMMA",),
+    "mma_sync": ("HMMA.16816.F32", "LDSM.16"),
+    "mma_f64": ("DMMA",),
+    "mma_tf32": ("HMMA.1688.F32.TF32",),
+    "fma": ("LDS.128",),
+}
 
 on_all_architectures = pytest.mark.parametrize("arch", ARCHITECTURES)
 
@@ -38,12 +44,14 @@ def build(make, mm, arch="sm_90a"):
     return binary
 
 
-def assert_multiplies(mm, binary):
-    assert binary.count(MULTIPLY.get(mm.dtype.name, "HMMA")) > 0
+def assert_multiplies(mm, binary, arch="sm_90a"):
+    variant = mm.plan_on(arch).variant
+    names = [MULTIPLY[mm.dtype.name]] if variant == "fma" else []
+    assert [name for name in (*names, *INSTRUCTIONS[variant]) if not binary.count(name)] == []
 
 
 def test_the_cases_cover_every_variant_and_dtype():
-    tried = {(case.descriptor().plan.variant, case.dtype) for case in EACH_DTYPE}
+    tried = {(case.descriptor().plan_on(arch).variant, case.dtype) for case in GEMM_CASES for arch in ARCHITECTURES}
     assert tried == {(variant.name, dtype) for variant in GEMM_VARIANTS for dtype in variant.dtypes}
 
 
@@ -52,8 +60,7 @@ def test_the_cases_cover_every_variant_and_dtype():
 def test_each_dtype_links_for_each_architecture(case, arch):
     mm = case.descriptor()
     binary = build(kernels.gemm_tile, mm, arch)
-    assert_multiplies(mm, binary)
-    assert [name for name in INSTRUCTIONS[mm.plan.variant] if not binary.count(name)] == []
+    assert_multiplies(mm, binary, arch)
     assert any(name.startswith("LDGSTS") and ".128" in name for name in binary.opcodes), "no asynchronous 16-byte copy"
 
 
@@ -61,7 +68,7 @@ def test_each_dtype_links_for_each_architecture(case, arch):
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
 def test_an_accumulator_stays_in_registers(dtype, arch):
     mm = devmath.Gemm(64, 64, 32, dtype)
-    assert_multiplies(mm, build(kernels.gemm_accumulator, mm, arch))
+    assert_multiplies(mm, build(kernels.gemm_accumulator, mm, arch), arch)
 
 
 @pytest.mark.parametrize("case", EVERY_SHAPE, ids=str)
@@ -82,7 +89,7 @@ def test_each_shape_links(case):
     ids=repr,
 )
 def test_an_epilogue_keeps_its_accumulator_in_registers(mm, arch):
-    assert_multiplies(mm, build(kernels.gemm_bias, mm, arch))
+    assert_multiplies(mm, build(kernels.gemm_bias, mm, arch), arch)
 
 
 def test_a_hand_loop_over_a_small_accumulator_is_unrolled():

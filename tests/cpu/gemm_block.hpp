@@ -127,6 +127,12 @@ void mma(float* d, const u32* a, const u32* b) {
 void mma_m16n8k16(float* d, const u32* a, const u32* b, Half) { mma<Half>(d, a, b); }
 void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16) { mma<BFloat16>(d, a, b); }
 
+}  // namespace devmath
+
+#include "gemm_mma_emulation.hpp"
+
+namespace devmath {
+
 /// Where an operand lies: its size, its distance from a 1024-byte boundary, its leading dimension.
 struct Place {
   int size_bytes, offset_bytes, ld;

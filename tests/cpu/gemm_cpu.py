@@ -61,6 +61,17 @@ def wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
+def operands(case: Case, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random A, B and C of a case."""
+    a, b = random(rng, case.dtype, case.m, case.k), random(rng, case.dtype, case.k, case.n)
+    return a, b, random(rng, case.plan.c.dtype.name, case.m, case.n)
+
+
+def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
+    """L2 norm of the error over that of what was expected."""
+    return np.linalg.norm(wide(got) - expected) / np.linalg.norm(expected)
+
+
 class Memory:
     """One operand in memory: a tile, or a plain array with lines three elements apart.
 

@@ -24,6 +24,12 @@ GEMM_REFUSED = {
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
     "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
+    "math": ({"math": "fast"}, ValueError, "math must be one of 'ieee', 'tf32', '3xtf32', got 'fast'"),
+    "math of float64": (
+        {"dtype": "float64", "math": "tf32"},
+        ValueError,
+        "math must be 'ieee' for float64, got 'tf32'",
+    ),
     "c_dtype of 16 bits": (
         {"dtype": np.float16, "c_dtype": "bfloat16"},
         TypeError,

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gemm_cpu import Case, Program, random, wide
+from gemm_cpu import Case, Program, operands, random, relative_error, wide
 
 from devmath.dtypes import BY_NAME
 
@@ -70,15 +70,6 @@ CASES = list(dict.fromkeys(TILE_CASES + REGISTER_CASES + EDGE_CASES + SUBNORMAL_
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     return Program(tmp_path_factory.mktemp("gemm"), CASES)
-
-
-def operands(case, rng):
-    a, b = random(rng, case.dtype, case.m, case.k), random(rng, case.dtype, case.k, case.n)
-    return a, b, random(rng, case.plan.c.dtype.name, case.m, case.n)
-
-
-def relative_error(got, expected):
-    return np.linalg.norm(wide(got) - expected) / np.linalg.norm(expected)
 
 
 def scalar(case, rng):

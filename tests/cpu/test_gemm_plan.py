@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from memory_banks import conflicts
 
 from devmath.dtypes import BY_NAME
 from devmath.lto.gemm_plan import accumulator_words, max_accumulator_words
@@ -72,19 +73,6 @@ def test_many_threads_take_no_more_memory(dtype, orders):
 def test_16_bit_tiles_are_swizzled_where_their_lines_allow(line, swizzle, ld):
     tile = plan(64, 64, line, "float16").a
     assert (tile.swizzle, tile.ld) == (swizzle, ld)
-
-
-def conflicts(offsets_bytes, access_bytes):
-    """Most accesses, less one, that one bank serves; lanes that want the same word share one.
-
-    Shared memory serves 128 bytes at a time: 32 lanes of 4 bytes, 16 of 8, or 8 of 16.
-    """
-    together = 128 // access_bytes
-    worst = 0
-    for start in range(0, len(offsets_bytes), together):
-        addresses = np.unique(offsets_bytes[start : start + together]) // access_bytes
-        worst = max(worst, np.bincount(addresses % together).max() - 1)
-    return worst
 
 
 @pytest.mark.parametrize("orders", [orders for orders in ORDERS if orders[2] == "row"])

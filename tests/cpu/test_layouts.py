@@ -1,6 +1,7 @@
 """Tile layouts: the rule, in Python and in C++."""
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,10 @@ LAYOUTS = [
     *(TileLayout(BY_NAME["complex64"], 2 * s, 19, "col", 2 * s, 19, s) for s in (2, 4, 8)),
     TileLayout(BY_NAME["bfloat16"], 33, 50, "row", 128, 40, 8),
     TileLayout(BY_NAME["complex128"], 8, 8, "col", 8, 8, 8),
+    TileLayout(BY_NAME["float16"], 20, 128, "row", 64, 24, 8),  # two panels
+    TileLayout(BY_NAME["bfloat16"], 80, 19, "col", 32, 24, 4),  # two and a half
+    TileLayout(BY_NAME["float16"], 9, 48, "row", 16, 16, 2),
+    TileLayout(BY_NAME["float32"], 5, 7, "row", 4, 6),
 ]
 IDS = [f"{x.dtype.name}-{x.rows}x{x.cols}-{x.order}-ld{x.ld}-swizzle{x.swizzle}" for x in LAYOUTS]
 
@@ -49,7 +54,7 @@ def test_a_swizzle_keeps_chunks_whole_and_in_their_line(layout):
     chunk_length = CHUNK_BYTES // layout.dtype.itemsize
     line, position = np.indices((layout.lines, layout.line_length))
     places = offsets(layout) if layout.order == "row" else offsets(layout).T
-    assert np.array_equal(places // layout.ld, line)
+    assert np.array_equal(places // layout.ld, line + position // layout.ld * layout.lines_allocated)
     assert np.array_equal(places % chunk_length, position % chunk_length)
 
 
@@ -80,3 +85,27 @@ def test_swizzles_permute_chunks_as_the_hardware_does(swizzle, chunks_of_line_6)
     layout = TileLayout(BY_NAME["float16"], 8, 8 * swizzle, "row", 8 * swizzle, 8, swizzle)
     chunks = layout.offset(6, 8 * np.arange(swizzle)) % layout.ld // 8
     assert chunks.tolist() == chunks_of_line_6
+
+
+def test_a_line_goes_on_in_the_next_panel():
+    layout = TileLayout(BY_NAME["float16"], 20, 128, "row", 64, 24, 8)
+    whole = TileLayout(BY_NAME["float16"], 20, 64, "row", 64, 24, 8)
+    row, col = np.indices((20, 64))
+    assert np.array_equal(layout.offset(row, col), whole.offset(row, col))
+    assert np.array_equal(layout.offset(row, col + 64), whole.offset(row, col) + 24 * 64)
+    assert (layout.panels, layout.size_bytes) == (2, 2 * whole.size_bytes)
+
+
+@pytest.mark.parametrize(("swizzle", "alignment_bytes"), [(0, 128), (2, 256), (4, 512), (8, 1024)])
+def test_a_tile_starts_where_its_swizzle_does(swizzle, alignment_bytes):
+    ld = 8 * swizzle or 40
+    assert TileLayout(BY_NAME["float16"], 8, ld, "row", ld, 8, swizzle).alignment_bytes == alignment_bytes
+
+
+def test_surplus_lines_hurt_no_tile_of_one_panel():
+    one, two = (TileLayout(BY_NAME["float16"], 20, cols, "row", 64, 24, 8) for cols in (64, 128))
+    assert replace(one, lines_allocated=32).can_serve_as(one)
+    assert not replace(one, lines_allocated=20).can_serve_as(one)
+    assert two.can_serve_as(two)
+    assert not replace(two, lines_allocated=32).can_serve_as(two)
+    assert not replace(one, swizzle=4).can_serve_as(one)

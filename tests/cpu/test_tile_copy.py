@@ -51,6 +51,8 @@ CASES = [
     (tile("complex128", 5, 9, "col", 5), 64, "complex64"),
     (tile("float32", 1, 300, "row", 300), 64, "float32"),  # a line longer than the block
     (tile("float32", 1, 1, "col", 4), 32, "float32"),
+    (tile("float16", 24, 128, "row", 64, 8), 128, "float16"),  # two panels
+    (tile("bfloat16", 50, 9, "col", 16, 2), 96, "float32"),  # three and a bit
 ]
 IDS = [f"{c.dtype.name}-{c.rows}x{c.cols}-{c.order}-ld{c.ld}-swizzle{c.swizzle}-{t}-{to}" for c, t, to in CASES]
 

@@ -151,6 +151,10 @@ def emit_digits(builder: ir.IRBuilder, digits: Digits, x: ir.Value) -> ir.Value:
 def emit_offset(builder: ir.IRBuilder, layout: TileLayout, row: ir.Value, col: ir.Value) -> ir.Value:
     """`TileLayout.offset` of 32-bit indices."""
     line, position = (row, col) if layout.order == "row" else (col, row)
+    if layout.panels > 1:
+        ld = INT32(layout.ld)
+        line = builder.add(line, builder.mul(builder.udiv(position, ld), INT32(layout.lines_allocated)))
+        position = builder.urem(position, ld)
     if layout.swizzle:
         chunk_length = INT32(CHUNK_BYTES // layout.dtype.itemsize)
         pattern = builder.urem(builder.udiv(line, INT32(8 // layout.swizzle)), INT32(layout.swizzle))

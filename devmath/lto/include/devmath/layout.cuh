@@ -2,6 +2,7 @@
 //
 //   row order: line = row, position = col;  col order: line = col, position = row
 //   offset = line * ld + position, the 16-byte chunks of a line permuted by XOR where there is a swizzle.
+//   A line longer than ld is cut into panels of ld elements: panel p of a line lies p * lines_allocated lines further.
 #pragma once
 
 #include "scalar.cuh"
@@ -23,6 +24,10 @@ struct TileLayout {
 
   /// Elements from the base to `position` of `line`.
   DEVMATH_DEVICE static int line_offset(int line, int position) {
+    if constexpr (line_length > kLd) {
+      line += (u32)position / kLd * kLinesAllocated;
+      position = (u32)position % kLd;
+    }
     if constexpr (kSwizzle > 0) {
       // Unsigned: division and remainder by powers of two are then one instruction each.
       const u32 chunk = (u32)position / chunk_length ^ (u32)line / (8 / kSwizzle) % kSwizzle;

@@ -1,9 +1,13 @@
-// Tensor-core instructions of a warp, from sm_80 on: mma.sync on 16-bit operands, and ldmatrix, which feeds it.
+// Tensor-core instructions of a warp, from sm_80 on: mma.sync, and ldmatrix, which feeds it.
 //
-// D (16 x 8) += A (16 x 16) B (16 x 8), float accumulators. With group = lane / 4 and pair = 2 (lane % 4):
-//   A  a0..a3: rows group + 8 (q % 2), columns pair, pair + 1 of column half q / 2      (two elements a register)
-//   B  b0, b1: column group, rows pair, pair + 1 of row half q
+// D (16 x 8) += A (16 x K) B (K x 8). With group = lane / 4, member = lane % 4 and pair = 2 member:
 //   D  d0..d3: row group + 8 (q / 2), column pair + q % 2
+// 16-bit elements, two a register, K = 16, float accumulators:
+//   A  a0..a3: rows group + 8 (q % 2), columns pair, pair + 1 of column half q / 2
+//   B  b0, b1: column group, rows pair, pair + 1 of row half q
+// tf32 (K = 8, float accumulators) and double (K = 8 or 16), one element a register:
+//   A  a0, ..: row group + 8 (q % 2), column member + 4 (q / 2)
+//   B  b0, ..: column group, row member + 4 q
 //
 // Where there is no GPU these are declarations only: whoever emulates a warp defines them.
 #pragma once
@@ -56,6 +60,54 @@ DEVMATH_DEVICE void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/// x rounded to tf32, a float with 10 bits of fraction: to nearest, ties away from zero.
+DEVMATH_DEVICE u32 round_to_tf32(float x) {
+  u32 y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+
+DEVMATH_DEVICE void mma_m16n8k8_tf32(float* d, const u32* a, const u32* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+#if __CUDA_ARCH__ >= 900
+
+DEVMATH_DEVICE void mma_m16n8k8(double* d, const double* a, const double* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+}
+
+DEVMATH_DEVICE void mma_m16n8k16(double* d, const double* a, const double* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, "
+      "{%12,%13,%14,%15}, {%0,%1,%2,%3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
+        "d"(b[2]), "d"(b[3]));
+}
+
+#else
+
+/// The same from m8n8k4, the only shape below sm_90: four values of k and eight rows at a time.
+DEVMATH_DEVICE void mma_m16n8k8(double* d, const double* a, const double* b) {
+  DEVMATH_UNROLL
+  for (int q = 0; q < 4; ++q) {
+    const int half = q % 2 * 2;
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(d[half]), "+d"(d[half + 1]) : "d"(a[q]), "d"(b[q / 2]));
+  }
+}
+
+DEVMATH_DEVICE void mma_m16n8k16(double* d, const double* a, const double* b) {
+  mma_m16n8k8(d, a, b);
+  mma_m16n8k8(d, a + 4, b + 2);
+}
+
+#endif
+
 #else
 
 typedef const char* SmemAddress;
@@ -65,6 +117,15 @@ template <bool kTranspose> void ldmatrix_x4(u32* rmem, SmemAddress row);
 template <bool kTranspose> void ldmatrix_x2(u32* rmem, SmemAddress row);
 void mma_m16n8k16(float* d, const u32* a, const u32* b, Half);
 void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16);
+void mma_m16n8k8_tf32(float* d, const u32* a, const u32* b);
+void mma_m16n8k8(double* d, const double* a, const double* b);
+void mma_m16n8k16(double* d, const double* a, const double* b);
+
+inline u32 round_to_tf32(float x) {
+  const u32 bits = float_bits(x);
+  // An infinity and NaN stay what they are.
+  return ((bits & 0x7fffffffu) < 0x7f800000u ? bits + 0x1000u : bits) & 0xffffe000u;
+}
 
 #endif
 

@@ -1,15 +1,14 @@
 // Block GEMM on tensor cores by warp-wide mma.sync (sm_80 and later): float16 or bfloat16 operands, float sums.
 //
-// In a pass a warp multiplies kRowBlocks x kColBlocks blocks of 16 x 8 outputs, k in steps of 16. ldmatrix reads 8x8
-// matrices whose rows lie along the lines of the tile; where k runs across the lines it transposes on the way.
-// Tiles are swizzled or padded so that the eight 16-byte rows of a matrix are in different banks.
+// ldmatrix reads 8x8 matrices whose rows lie along the lines of the tile; where k runs across the lines it transposes
+// on the way. Tiles are swizzled or padded so that the eight 16-byte rows of a matrix are in different banks.
 //
 // Past the extents ldmatrix reads what memory holds there. Rows and columns of that kind end in accumulators that
 // nobody keeps; values past k are set to zero in both operands, since NaN * 0 is NaN.
 #pragma once
 
 #include "../mma.cuh"
-#include "block.cuh"
+#include "warp_tile.cuh"
 
 namespace devmath {
 
@@ -71,51 +70,43 @@ struct MmaFragment {
   }
 };
 
-/// kRowBlocks x kColBlocks blocks of 16 x 8 a warp and pass; kColBlocks is 1 or even.
-template <typename FragmentOfPasses, int kRowBlocks, int kColBlocks>
-struct MmaSyncBlock {
-  static_assert(kColBlocks == 1 || kColBlocks % 2 == 0, "MmaSyncBlock: column blocks are loaded in pairs");
-  using Fragment = FragmentOfPasses;
-  static constexpr int size = kRowBlocks * kColBlocks * 4;
-  static constexpr int row_run = 1, col_run = 2, row_stride = 2;
+/// m16n8k16 on 16-bit elements.
+struct MmaSync {
+  struct RowBlock { u32 rmem[4]; };
+  struct ColBlock { u32 rmem[2]; };
   static constexpr int k_step = 16;
-  static constexpr int cols_a_load = kColBlocks == 1 ? 1 : 2;  // column blocks that one ldmatrix of B serves
 
-  /// sums[(i * kColBlocks + j) * 4 ..] += block (i, j) of the products over k .. k + kDepth.
-  template <int kDepth, typename OperandA, typename OperandB>
-  DEVMATH_DEVICE static void step(float* sums, const OperandA& a, int row, const OperandB& b, int col, int k,
-                                  int lane) {
-    u32 rmem_a[kRowBlocks][4], rmem_b[kColBlocks][2];
+  template <int kBlocks, int kDepth, typename OperandA>
+  DEVMATH_DEVICE static void load_a(RowBlock* blocks, const OperandA& a, int row, int k, int lane) {
     DEVMATH_UNROLL
-    for (int i = 0; i < kRowBlocks; ++i) {
-      MmaFragment<OperandA, true, 4>::template load<kDepth>(rmem_a[i], a, row, 16 * i, k, lane);
-    }
-    DEVMATH_UNROLL
-    for (int j = 0; j < kColBlocks; j += cols_a_load) {
-      MmaFragment<OperandB, false, 2 * cols_a_load>::template load<kDepth>(rmem_b[j], b, col, 8 * j, k, lane);
-    }
-    DEVMATH_UNROLL
-    for (int i = 0; i < kRowBlocks; ++i) {
-      DEVMATH_UNROLL
-      for (int j = 0; j < kColBlocks; ++j) {
-        mma_m16n8k16(sums + (i * kColBlocks + j) * 4, rmem_a[i], rmem_b[j], typename OperandA::Element());
-      }
+    for (int i = 0; i < kBlocks; ++i) {
+      MmaFragment<OperandA, true, 4>::template load<kDepth>(blocks[i].rmem, a, row, 16 * i, k, lane);
     }
   }
 
-  template <typename OperandA, typename OperandB>
-  DEVMATH_DEVICE static void accumulate(float* sums, int first, int rank, const OperandA& a, const OperandB& b) {
-    constexpr int k_extent = OperandA::k_extent;
-    // Up to 128 instructions an iteration, so that loads of the next steps run ahead of the multiplies.
-    constexpr int blocks = kRowBlocks * kColBlocks;
-    [[maybe_unused]] constexpr int unroll = blocks < 8 ? 16 : 128 / blocks;
-    const int lane = (u32)rank % 32;
-    const int row = a.inside(Fragment::row(rank - lane, first)), col = b.inside(Fragment::col(rank - lane, first));
-#pragma unroll unroll
-    for (int k = 0; k + k_step <= k_extent; k += k_step) step<k_step>(sums, a, row, b, col, k, lane);
-    constexpr int tail = k_extent % k_step;
-    if constexpr (tail > 0) step<tail>(sums, a, row, b, col, k_extent - tail, lane);
+  /// One ldmatrix serves two blocks.
+  template <int kBlocks, int kDepth, typename OperandB>
+  DEVMATH_DEVICE static void load_b(ColBlock* blocks, const OperandB& b, int col, int k, int lane) {
+    static_assert(kBlocks == 1 || kBlocks % 2 == 0, "MmaSync: column blocks are loaded in pairs");
+    constexpr int together = kBlocks == 1 ? 1 : 2;
+    DEVMATH_UNROLL
+    for (int j = 0; j < kBlocks; j += together) {
+      u32 rmem[2 * together];
+      MmaFragment<OperandB, false, 2 * together>::template load<kDepth>(rmem, b, col, 8 * j, k, lane);
+      DEVMATH_UNROLL
+      for (int q = 0; q < 2 * together; ++q) blocks[j + q / 2].rmem[q % 2] = rmem[q];
+    }
+  }
+
+  template <int, typename Element>
+  DEVMATH_DEVICE static void multiply(float* d, const RowBlock& a, const ColBlock& b, Element element) {
+    mma_m16n8k16(d, a.rmem, b.rmem, element);
   }
 };
+
+/// kColBlocks is 1 or even. Up to 128 instructions an iteration, so that loads run ahead of the multiplies.
+template <typename Fragment, int kRowBlocks, int kColBlocks>
+using MmaSyncBlock = WarpTileBlock<Fragment, kRowBlocks, kColBlocks, MmaSync,
+                                   kRowBlocks * kColBlocks < 8 ? 16 : 128 / (kRowBlocks * kColBlocks)>;
 
 }  // namespace devmath

@@ -1,0 +1,52 @@
+"""Plans of the GEMM variant on tensor cores in float64, by mma.sync."""
+
+from functools import cache
+
+from ..dtypes import DType
+from ..layouts import CHUNK_BYTES, TileLayout
+from .gemm_plan import MAX_ACCUMULATOR_WORDS, GemmPlan, default_threads, padded_layout
+from .gemm_warp_tiling import BLOCK_COLS, BLOCK_ROWS, round_up, warp_tiling
+
+DTYPES = ("float64",)
+
+_MMA_CYCLES = 64  # of one m16n8k16
+_K_STEPS = (16, 8)  # the shorter one needs half the registers for operands
+
+
+def serves(m: int, n: int, k: int, dtype: DType, *_: object) -> bool:
+    """Whether this is the better choice for a product; the arguments are those of `plan`.
+
+    FMA units multiply at half the speed of tensor cores, but nothing past the extents.
+    """
+    work = round_up(m, BLOCK_ROWS) * round_up(n, BLOCK_COLS) * round_up(k, min(_K_STEPS))
+    return dtype.name in DTYPES and work <= 2 * m * n * k
+
+
+@cache
+def plan(
+    m: int, n: int, k: int, dtype: DType, c_dtype: DType, orders: tuple[str, str, str], threads: int | None
+) -> GemmPlan:
+    """Plan an (m, n, k) product; `orders` are those of A, B and C; `threads` None leaves the number to the variant."""
+    if threads is None:
+        threads = default_threads(m, n, 2, MAX_ACCUMULATOR_WORDS)
+    tiling = warp_tiling(m, n, k, dtype, threads, _MMA_CYCLES, _K_STEPS)
+    rows, cols = tiling.reach(m, n)
+    depth = round_up(k, min(_K_STEPS))
+    return GemmPlan(
+        variant="mma_f64",
+        header="devmath/gemm/mma_f64.cuh",
+        m=m,
+        n=n,
+        k=k,
+        threads=threads,
+        a=_layout(dtype, m, k, orders[0], orders[0] == "row", (rows, depth)),
+        b=_layout(dtype, k, n, orders[1], orders[1] == "col", (depth, cols)),
+        c=_layout(c_dtype, m, n, orders[2], orders[2] == "row", (m, n)),
+        fragment=tiling.fragment(m, n),
+        template=f"MmaF64Block<Fragment, {tiling.row_blocks}, {tiling.col_blocks}, {tiling.k_step}, {tiling.unroll}>",
+    )
+
+
+def _layout(dtype: DType, rows: int, cols: int, order: str, in_pairs: bool, reach: tuple[int, int]) -> TileLayout:
+    """Tile of which four lanes access 64 bytes of a line where its elements move in pairs, else 16 bytes or 32."""
+    return padded_layout(dtype, rows, cols, order, reach, unit_bytes=64 if in_pairs else CHUNK_BYTES)

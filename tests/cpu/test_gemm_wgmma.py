@@ -1,0 +1,203 @@
+"""The wgmma variant: what its planner decides, and its header as plain C++ with the instruction emulated."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from gemm_cpu import Case, Program, random, wide
+
+from devmath.dtypes import BY_NAME
+from devmath.lto import gemm_wgmma
+from devmath.lto.gemm_plan import max_accumulator_words
+
+PLAIN, TILES = ("plain", "plain"), ("tile", "tile")
+BOUNDS = {"float32": 1e-5, "float16": 2**-11, "bfloat16": 2**-8}  # relative L2 error: of sums; of one rounding
+
+
+def problem(m, n, k, orders="rcr", threads=128, dtype="float16", c_dtype="float32"):
+    """Return the arguments of `plan` and `serves`."""
+    names = tuple({"r": "row", "c": "col"}[order] for order in orders)
+    return m, n, k, BY_NAME[dtype], BY_NAME[c_dtype], names, threads
+
+
+class WgmmaCase(Case):
+    """A case of this variant, whose unit includes the emulation."""
+
+    @property
+    def plan(self):
+        arguments = problem(self.m, self.n, self.k, self.orders, self.threads, self.dtype, self.c_dtype or "float32")
+        return replace(gemm_wgmma.plan(*arguments), header="wgmma_block.hpp")
+
+
+TILE_CASES = [
+    WgmmaCase(64, 64, 64, "float16", "rcr", 128),
+    WgmmaCase(64, 64, 64, "bfloat16", "crc", 128),
+    WgmmaCase(64, 16, 16, "float16", "rrr", 128),
+    WgmmaCase(128, 128, 32, "bfloat16", "rcr", 256),
+    WgmmaCase(64, 256, 16, "float16", "crr", 256),
+    WgmmaCase(64, 104, 32, "float16", "rrr", 128),
+    WgmmaCase(100, 72, 48, "bfloat16", "crr", 128),
+    WgmmaCase(72, 24, 80, "float16", "crr", 128),  # three panels of k, rows read past the tile
+    WgmmaCase(96, 50, 192, "float16", "rcc", 128),  # three panels of k, 128 bytes wide
+    WgmmaCase(192, 192, 16, "bfloat16", "crc", 384),  # three panels of m and of n
+    WgmmaCase(64, 300, 16, "float16", "rrr", 128),  # several passes along n, in panels
+    WgmmaCase(64, 300, 16, "float16", "rcr", 128),
+    WgmmaCase(200, 40, 32, "float16", "rrr", 128),  # several passes along m
+    WgmmaCase(64, 72, 16, "float16", "rcr", 256),  # 40 columns a warpgroup: a line of B past the end of its last atom
+    WgmmaCase(64, 20, 16, "float16", "rcr", 512),  # most warpgroups start past the edge
+    WgmmaCase(100, 64, 32, "float16", "rcr", 128, "float16"),
+    WgmmaCase(128, 100, 32, "bfloat16", "ccc", 128, "bfloat16"),
+    WgmmaCase(100, 40, 20 * 16, "float16", "ccr", 128, forms=("tile", "plain", "tile")),
+]
+REGISTER_CASES = [
+    *(WgmmaCase(64, n, 16, "float16", orders, 128, forms=TILES) for n in (16, 88, 256) for orders in ("rcr", "crr")),
+    WgmmaCase(128, 256, 64, "bfloat16", "rcr", 256, forms=TILES),
+    WgmmaCase(100, 104, 80, "float16", "ccr", 128, forms=TILES),
+    WgmmaCase(192, 40, 128, "bfloat16", "rrr", 128, forms=TILES),
+    WgmmaCase(64, 24, 48, "float16", "rrr", 128, forms=("plain", "tile")),
+    WgmmaCase(100, 128, 32, "bfloat16", "crr", 256, forms=PLAIN),
+]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return Program(tmp_path_factory.mktemp("wgmma"), TILE_CASES + REGISTER_CASES)
+
+
+def operands(case):
+    rng = np.random.default_rng()
+    a, b = random(rng, case.dtype, case.m, case.k), random(rng, case.dtype, case.k, case.n)
+    return a, b, random(rng, case.plan.c.dtype.name, case.m, case.n)
+
+
+def relative_error(got, expected):
+    return np.linalg.norm(wide(got) - expected) / np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("case", TILE_CASES, ids=str)
+def test_tile_form_agrees_with_numpy(program, case):
+    """Past every extent memory is NaN, and the sanitizers watch the ends of each operand."""
+    a, b, c = operands(case)
+    got = program.tile_form(case, 1.5, a, b, -0.75, c)
+    expected = 1.5 * (wide(a) @ wide(b)) - 0.75 * wide(c)
+    assert relative_error(got, expected) < BOUNDS[case.plan.c.dtype.name]
+
+
+@pytest.mark.parametrize("case", REGISTER_CASES, ids=str)
+def test_register_form_adds_to_the_accumulator(program, case):
+    a, b, c = operands(case)
+    assert relative_error(program.register_form(case, a, b, c), wide(c) + wide(a) @ wide(b)) < BOUNDS["float32"]
+
+
+SIZES = list(product((64, 72, 100, 128, 192, 300), (16, 24, 40, 64, 104, 130, 200, 256, 320), (16, 48, 64, 80, 128)))
+SERVED = [
+    arguments
+    for size in SIZES
+    for orders in ("rrr", "rcr", "crc", "ccr")
+    for threads in (128, 256, 384, 512)
+    if gemm_wgmma.serves(*(arguments := problem(*size, orders, threads)))
+]
+
+
+def test_what_it_serves_wastes_little():
+    for arguments in SERVED:
+        m, n, *_, threads = arguments
+        fragment = gemm_wgmma.plan(*arguments).fragment
+        most = max_accumulator_words(threads)
+        assert fragment.size <= most or m * n > most * threads
+        assert m * n >= 0.62 * fragment.size * threads
+
+
+def test_every_element_of_c_is_held_once():
+    for arguments in SERVED[::3]:
+        plan = gemm_wgmma.plan(*arguments)
+        threads, registers = np.indices((plan.threads, plan.fragment.size))
+        inside = plan.fragment.in_bounds(threads, registers)
+        holders = np.zeros((plan.m, plan.n), int)
+        rows, cols = plan.fragment.row(threads, registers), plan.fragment.col(threads, registers)
+        np.add.at(holders, (rows[inside], cols[inside]), 1)
+        assert (holders == 1).all()
+
+
+def test_tiles_are_panels_of_one_swizzle():
+    """An atom is 8 lines of 32, 64 or 128 bytes."""
+    for arguments in SERVED:
+        plan = gemm_wgmma.plan(*arguments)
+        for tile in (plan.a, plan.b):
+            assert tile.ld * 2 == 16 * tile.swizzle
+            assert tile.lines_allocated % 8 == 0
+            assert tile.alignment_bytes == 8 * tile.ld * 2
+
+
+def test_columns_along_the_lines_of_b_start_and_end_with_panels():
+    tried = 0
+    for arguments in SERVED:
+        plan = gemm_wgmma.plan(*arguments)
+        width = int(plan.template.rstrip(">").split(",")[1])
+        if plan.b.order == "row" and width < plan.n:
+            tried += 1
+            assert width % plan.b.ld == 0
+            assert -(-plan.n // width) * width <= plan.b.panels * plan.b.ld
+    assert tried > 0
+
+
+@pytest.mark.parametrize(
+    ("size", "orders", "threads", "width", "words"),
+    [
+        ((64, 64, 64), "rcr", 128, 64, 32),
+        ((128, 128, 64), "rcr", 256, 128, 64),  # rows first
+        ((128, 256, 64), "crr", 256, 256, 128),
+        ((64, 256, 64), "rrr", 256, 128, 64),  # one warpgroup of rows: columns
+        ((64, 104, 32), "rrr", 128, 104, 52),
+        ((100, 72, 48), "rcr", 128, 72, 72),  # two passes along m
+    ],
+)
+def test_tilings(size, orders, threads, width, words):
+    plan = gemm_wgmma.plan(*problem(*size, orders, threads))
+    assert (plan.template, plan.fragment.size) == (f"WgmmaBlock<Fragment, {width}>", words)
+
+
+def test_it_serves_tiles_too_large_for_registers():
+    """The tile form takes them in passes."""
+    assert gemm_wgmma.serves(*problem(128, 256, 64, threads=128))
+    assert gemm_wgmma.plan(*problem(128, 256, 64, threads=128)).register_form_problem is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "ld", "panels"),
+    [(16, 16, 1), (32, 32, 1), (48, 64, 1), (64, 64, 1), (80, 32, 3), (96, 32, 3), (128, 64, 2), (192, 64, 3)],
+)
+def test_panels_of_k(line, ld, panels):
+    tile = gemm_wgmma.plan(*problem(64, 64, line)).a
+    assert (tile.ld, tile.panels) == (ld, panels)
+
+
+@pytest.mark.parametrize(
+    ("size", "threads"),
+    [
+        ((63, 64, 64), 128),
+        ((64, 15, 64), 128),
+        ((64, 64, 20), 128),
+        ((64, 64, 64), 96),
+        ((64, 64, 64), 1024),
+        ((64, 64, 64), None),
+        ((70, 200, 16), 128),  # 200 accumulators, of which mma.sync needs 125
+        ((65, 64, 16), 128),  # half of the rows
+    ],
+)
+def test_it_leaves_the_rest_to_mma_sync(size, threads):
+    assert not gemm_wgmma.serves(*problem(*size, threads=threads))
+
+
+def test_it_leaves_other_types_alone():
+    assert not gemm_wgmma.serves(*problem(64, 64, 64, dtype="float32"))
+
+
+@pytest.mark.parametrize("orders", ["rrr", "crr", "rcc", "ccc"])
+def test_a_16_bit_result_is_an_operand_of_the_next_product(orders):
+    c = gemm_wgmma.plan(*problem(128, 128, 64, orders, 256, "float16", "float16")).c
+    c_order = orders[2]
+    following = problem(128, 128, 128, f"{c_order}{c_order}r", 256)
+    assert c.can_serve_as(gemm_wgmma.plan(*following).a)
+    assert c.can_serve_as(gemm_wgmma.plan(*following).b)

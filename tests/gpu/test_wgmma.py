@@ -1,0 +1,119 @@
+"""Products by wgmma: every way a tile can lie in shared memory, and every way a block can share the work."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numba import cuda
+
+import devmath
+from tests import kernels, oracle
+from tests.gpu.device_arrays import Output, on_device
+
+pytestmark = pytest.mark.gpu
+
+ORDERS = tuple(itertools.product(("row", "col"), repeat=2))
+#: (m, n, k, threads): one panel of each swizzle, panels along n and along k, a last panel half used, padded lines,
+#: passes, and one to four warpgroups along m and along n.
+SHAPES = (
+    (64, 64, 64, 128),
+    (64, 64, 32, 128),
+    (64, 64, 16, 128),
+    (64, 16, 64, 128),
+    (64, 128, 64, 128),
+    (64, 64, 128, 128),
+    (64, 64, 80, 128),
+    (64, 104, 32, 128),
+    (64, 128, 16, 256),
+    (64, 256, 64, 256),
+    (128, 128, 64, 256),
+    (128, 256, 64, 256),
+    (100, 72, 48, 128),
+    (192, 160, 16, 384),
+    (256, 128, 64, 512),
+)
+
+
+@pytest.fixture(autouse=True)
+def _needs_hopper(gpu):
+    if tuple(gpu.compute_capability) != (9, 0):
+        pytest.skip("wgmma is of compute capability 9.0 alone")
+
+
+def descriptor(shape, orders, dtype):
+    m, n, k, threads = shape
+    mm = devmath.Gemm(m, n, k, dtype, a_order=orders[0], b_order=orders[1], threads=threads)
+    assert mm.plan_on("sm_90a").variant == "wgmma"
+    return mm
+
+
+def small_integers(rng, shape, dtype):
+    return rng.integers(-3, 4, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("orders", ORDERS, ids="".join)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_both_forms_are_exact_on_integers(shape, orders, rng):
+    mm = descriptor(shape, orders, "float16")
+    a, b = small_integers(rng, (mm.m, 2 * mm.k), mm.dtype), small_integers(rng, (2 * mm.k, mm.n), mm.dtype)
+    c = Output((mm.m, mm.n), np.float32)
+    kernels.gemm_accumulator(mm)[1, mm.block_dim](on_device(a), on_device(b), c.device)
+    assert np.array_equal(c.fetch(), oracle.product(a, b))
+    a, b = a[:, : mm.k].copy(), b[: mm.k].copy()
+    c = Output((mm.m, mm.n), np.float32)
+    one, none = np.float32(1), np.float32(0)
+    kernels.gemm_tile(mm)[1, mm.block_dim](one, on_device(a), on_device(b), none, c.device)
+    assert np.array_equal(c.fetch(), oracle.product(a, b))
+
+
+@pytest.mark.parametrize("orders", ORDERS, ids="".join)
+def test_bfloat16(orders, rng):
+    mm = descriptor((128, 128, 64, 256), orders, "bfloat16")
+    a, b = oracle.operands(rng, mm)
+    c = Output((mm.m, mm.n), np.float32)
+    kernels.gemm_accumulator(mm)[1, mm.block_dim](on_device(a), on_device(b), c.device)
+    assert oracle.relative_error(c.fetch(), oracle.product(a, b)) < oracle.GEMM_BOUND["float32"]
+
+
+@pytest.mark.parametrize("orders", ORDERS, ids="".join)
+def test_elements_written_one_by_one_are_seen(orders, rng):
+    mm = descriptor((64, 128, 128, 128), orders, "float16")
+    m, n, k, threads = mm.m, mm.n, mm.k, mm.threads
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
+        for e in range(cuda.threadIdx.x, m * k, threads):
+            sa[e // k, e % k] = a[e // k, e % k]
+        for e in range(cuda.threadIdx.x, k * n, threads):
+            sb[e // n, e % n] = b[e // n, e % n]
+        devmath.wait()
+        acc = devmath.accumulator(mm)
+        devmath.gemm(mm, sa, sb, acc)
+        devmath.store(acc, c)
+
+    a, b = small_integers(rng, (m, k), mm.dtype), small_integers(rng, (k, n), mm.dtype)
+    c = Output((m, n), np.float32)
+    kernel[1, mm.block_dim](on_device(a), on_device(b), c.device)
+    assert np.array_equal(c.fetch(), oracle.product(a, b))
+
+
+def test_a_plain_operand_takes_part(rng):
+    mm = descriptor((64, 64, 32, 128), ("row", "col"), "float16")
+    m, k, threads = mm.m, mm.k, mm.threads
+
+    @cuda.jit
+    def kernel(a, b, c):
+        plain, sb = cuda.shared.array((m, k), np.float16), devmath.shared(mm.b)
+        for e in range(cuda.threadIdx.x, m * k, threads):
+            plain[e // k, e % k] = a[e // k, e % k]
+        devmath.load(b, sb)
+        devmath.wait()
+        acc = devmath.accumulator(mm)
+        devmath.gemm(mm, plain, sb, acc)
+        devmath.store(acc, c)
+
+    a, b = oracle.operands(rng, mm)
+    c = Output((m, mm.n), np.float32)
+    kernel[1, mm.block_dim](on_device(a), on_device(b), c.device)
+    assert oracle.relative_error(c.fetch(), oracle.product(a, b)) < oracle.GEMM_BOUND["float32"]
