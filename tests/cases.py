@@ -67,6 +67,8 @@ GEMM_CASES = (
     _gemm(128, 128, 64, "bfloat16"),
     _gemm(128, 128, 64, "float32"),
     _gemm(64, 64, 32, "float64"),
+    _gemm(128, 128, 32, "float64"),
+    _gemm(64, 64, 32, "float64", threads=512),
     _gemm(64, 64, 32, "complex64"),
     _gemm(32, 32, 32, "complex128"),
 )

@@ -10,6 +10,7 @@ from ..dtypes import DType
 from ..fragments import Digits, FragmentMap
 from ..layouts import CHUNK_BYTES
 from .gemm_plan import (
+    MAX_ACCUMULATOR_WORDS,
     WARP,
     GemmPlan,
     accumulator_words,
@@ -74,7 +75,9 @@ def plan(
 ) -> GemmPlan:
     """Plan an (m, n, k) product; `orders` are those of A, B and C; `threads` None leaves the number to the variant."""
     if threads is None:
-        threads = default_threads(m, n, accumulator_words(dtype), _PASS_WORDS)
+        # float64 goes to tensor cores where a target has them, and those want the larger shares of fewer threads.
+        share = MAX_ACCUMULATOR_WORDS if dtype.name == "float64" else _PASS_WORDS
+        threads = default_threads(m, n, accumulator_words(dtype), share)
     candidates = _candidates(m, n, dtype, orders, threads)
     rows, cols = min(candidates, key=lambda axes: _cost(axes[0], axes[1], dtype, threads))
     return GemmPlan(

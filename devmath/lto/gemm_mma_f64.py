@@ -10,16 +10,20 @@ from .gemm_warp_tiling import BLOCK_COLS, BLOCK_ROWS, round_up, warp_tiling
 DTYPES = ("float64",)
 
 _MMA_CYCLES = 64  # of one m16n8k16
+_MAX_THREADS = 256
 _K_STEPS = (16, 8)  # the shorter one needs half the registers for operands
 
 
-def serves(m: int, n: int, k: int, dtype: DType, *_: object) -> bool:
+def serves(
+    m: int, n: int, k: int, dtype: DType, _c_dtype: DType, _orders: tuple[str, str, str], threads: int | None
+) -> bool:
     """Whether this is the better choice for a product; the arguments are those of `plan`.
 
-    FMA units multiply at half the speed of tensor cores, but nothing past the extents.
+    FMA units multiply at half the speed of tensor cores, but nothing past the extents. The 128 registers that a thread
+    has in a block of 512 do not hold a warp's share of 128 x 128 sums and what the instruction reads.
     """
     work = round_up(m, BLOCK_ROWS) * round_up(n, BLOCK_COLS) * round_up(k, min(_K_STEPS))
-    return dtype.name in DTYPES and work <= 2 * m * n * k
+    return dtype.name in DTYPES and work <= 2 * m * n * k and (threads or 0) <= _MAX_THREADS
 
 
 @cache
