@@ -29,19 +29,20 @@ GEMMS = (
     devmath.Gemm(33, 47, 19, "complex64", b_order="col"),
     devmath.Gemm(64, 64, 64, "float16"),
     devmath.Gemm(50, 40, 24, "bfloat16", a_order="col", threads=96),
+    devmath.Gemm(64, 64, 32, "float64"),
+    devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
 
 
 def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
-    """Run each product through a tile and through an accumulator: name, error, bound of the error."""
+    """Run each product through a tile, and in two steps through an accumulator: name, error, bound of the error."""
     for mm in GEMMS:
-        a, b = oracle.operands(rng, mm)
-        da, db = on_device(a), on_device(b)
-        want, bound = oracle.product(a, b), oracle.GEMM_BOUND[mm.c_dtype.name]
-        scalar = mm.accumulator_dtype.type
-        for make in (kernels.gemm_tile, kernels.gemm_accumulator):
+        scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
+        for make, depth in ((kernels.gemm_tile, mm.k), (kernels.gemm_accumulator, 2 * mm.k)):
+            a, b = oracle.operands(rng, mm, depth)
+            da, db, want = on_device(a), on_device(b), oracle.product(a, b)
             c = cuda.to_device(np.full((mm.m, mm.n), np.nan, mm.c_dtype))
             arguments = (scalar(1), da, db, scalar(0), c) if make is kernels.gemm_tile else (da, db, c)
             make(mm)[1, mm.block_dim](*arguments)
@@ -59,12 +60,24 @@ def transforms(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
             yield f"{make.__name__} of {fft!r}", oracle.relative_error(y.copy_to_host(), want), bound
 
 
+def convolutions(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run two transforms in a row, which share their exchange buffer."""
+    for fft in FFTS:
+        x = oracle.normal(rng, (2 * fft.ffts_per_block + 1, fft.n), fft.dtype)
+        h = oracle.normal(rng, (fft.n,), fft.dtype)
+        want = oracle.transform(oracle.transform(x) * h, inverse=True)
+        y = cuda.to_device(np.full(x.shape, np.nan, fft.dtype))
+        kernels.convolve(fft)[fft.grid(len(x)), fft.block_dim](cuda.to_device(x), cuda.to_device(h), y)
+        bound = 3 * oracle.fft_bound(fft.n, fft.dtype)
+        yield f"convolve of {fft!r}", oracle.relative_error(y.copy_to_host(), want), bound
+
+
 def run_kernels() -> int:
     """Run all, and return the number of wrong results."""
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message="Grid size")
     rng = np.random.default_rng()
     wrong = 0
-    for name, error, bound in itertools.chain(products(rng), transforms(rng)):
+    for name, error, bound in itertools.chain(products(rng), transforms(rng), convolutions(rng)):
         right = error < bound
         wrong += not right
         print(f"{'ok   ' if right else 'WRONG'} {error:.1e} {name}", flush=True)

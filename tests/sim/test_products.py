@@ -155,31 +155,10 @@ def test_store_rounds_to_the_type_of_the_array(dtype, rng):
 def test_two_products_chained_through_a_tile(width, rng):
     first = devmath.Gemm(32, width, 16, np.float16, threads=64)
     second = devmath.Gemm(32, 24, width, np.float16, threads=64)
-
-    @cuda.jit(device=True)
-    def relu(x, row, col):
-        return max(x, np.float32(0))
-
-    @cuda.jit
-    def kernel(a, b0, b1, e):
-        sa, sb0 = devmath.shared(first.a), devmath.shared(first.b)
-        middle, sb1 = devmath.shared(second.a), devmath.shared(second.b)
-        acc, result = devmath.accumulator(first), devmath.accumulator(second)
-        devmath.load(a, sa)
-        devmath.load(b0, sb0)
-        devmath.load(b1, sb1)
-        devmath.wait()
-        devmath.gemm(first, sa, sb0, acc)
-        devmath.apply(relu, acc)
-        devmath.store(acc, middle)
-        devmath.wait()
-        devmath.gemm(second, middle, sb1, result)
-        devmath.store(result, e)
-
     a, b0 = operands(rng, first)
     _, b1 = operands(rng, second)
     e = np.full((32, 24), np.nan, np.float32)
-    kernel[1, first.block_dim](a, b0, b1, e)
+    kernels.gemm_chained(first, second)[1, first.block_dim](a, b0, b1, e)
     middle = np.maximum(product(a, b0), 0).astype(np.float16)
     assert relative_error(e, product(middle, b1)) < 1e-3
 
