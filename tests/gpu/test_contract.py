@@ -8,7 +8,7 @@ from tests.contract import CHECKS
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.filterwarnings("ignore:Host array used in CUDA kernel")
+@pytest.mark.filterwarnings("ignore:.*Host array used in CUDA kernel")
 @pytest.mark.parametrize("check", CHECKS)
 def test_contract(check):
     check(np.random.default_rng())
