@@ -1,6 +1,7 @@
 """Constants of descriptors, tiles and fragments in kernels; ``t[i, j]`` and ``acc[i]``; the maps of a fragment."""
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -27,11 +28,9 @@ CONSTANTS = frozenset(
 
 
 class _ConstantAttributes(AttributeTemplate):
-    """Attributes whose values are known while typing; `value` finds one, or None."""
+    """Attributes whose values are known while typing; `value`, of each subclass, finds one, or None."""
 
-    @staticmethod
-    def value(ty: types.Type, attribute: str) -> Any:
-        raise NotImplementedError
+    value: Callable[[Any, str], Any]
 
     def generic_resolve(self, ty: types.Type, attribute: str) -> types.Type | None:
         value = self.value(ty, attribute)
