@@ -35,6 +35,8 @@ CASES = (
     devmath.Gemm(64, 64, 32, "float64", b_order="col"),
     devmath.Gemm(128, 128, 32, "float64", threads=256),
     devmath.Gemm(64, 64, 32, "complex64"),
+    devmath.Gemm(128, 128, 32, "complex64"),
+    devmath.Gemm(96, 128, 32, "complex64", threads=512),
 )
 
 

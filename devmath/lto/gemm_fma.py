@@ -126,7 +126,7 @@ def _cost(rows: _Axis, cols: _Axis, dtype: DType, threads: int) -> tuple[float, 
     loads = rows.count / max(rows.group, rows.depth) + cols.count / max(cols.group, cols.depth)
     fixed = 4  # loop and addresses, so that tiny passes do not look free
     return (
-        accumulators > max_accumulator_words(threads),
+        accumulators > max_accumulator_words(threads, accumulator_words(dtype)),
         passes * (multiplies + (rows.count + cols.count) * dtype.itemsize + loads + fixed),
         abs(math.log2(cols.lanes / 8)),
     )

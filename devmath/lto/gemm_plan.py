@@ -56,13 +56,15 @@ class GemmPlan:
     @property
     def register_form_problem(self) -> str | None:
         """Why the accumulators of a thread do not fit its registers, as a sentence; None where they do."""
-        words = self.fragment.size * accumulator_words(self.a.dtype)
-        limit = max_accumulator_words(self.threads)
+        words_each = accumulator_words(self.a.dtype)
+        words = self.fragment.size * words_each
+        limit = max_accumulator_words(self.threads, words_each)
         if words <= limit:
             return None
-        block_words = self.m * self.n * accumulator_words(self.a.dtype)
-        enough = (count for count in (32, 64, 128, 256) if block_words <= count * max_accumulator_words(count))
-        advice = next((f"{count} threads hold it" for count in enough if count > self.threads), "take a smaller m or n")
+        block_words = self.m * self.n * words_each
+        others = (count for count in (32, 64, 128, 256) if count != self.threads)
+        enough = (count for count in others if block_words <= count * max_accumulator_words(count, words_each))
+        advice = next((f"{count} threads hold it" for count in enough), "take a smaller m or n")
         return (
             f"the accumulator of a thread must be at most {limit} 32-bit words with {self.threads} threads, "
             f"got {words} for {self.m} x {self.n} {self.accumulator.name}: {advice}"
@@ -79,10 +81,16 @@ def registers_of_thread(threads: int) -> int:
     return min(MAX_REGISTERS, REGISTERS_OF_BLOCK // threads)
 
 
-def max_accumulator_words(threads: int) -> int:
-    """32-bit accumulators that each of so many threads can hold without spilling: about half of its registers."""
+def max_accumulator_words(threads: int, words_each: int) -> int:
+    """32-bit words of accumulators that each of so many threads can hold without spilling.
+
+    About half of its registers; three eighths where those are scarce and each sum takes several words, as what is
+    multiplied then does too (64 words spill in 128 registers of float64 or complex64, 48 do not).
+    """
     registers = registers_of_thread(threads)
-    return min(MAX_ACCUMULATOR_WORDS, (registers + 1) // 2, registers - MIN_OTHER_REGISTERS)
+    scarce = words_each > 1 and registers < MAX_REGISTERS
+    share = 3 * registers // 8 if scarce else (registers + 1) // 2
+    return min(MAX_ACCUMULATOR_WORDS, share, registers - MIN_OTHER_REGISTERS)
 
 
 def default_threads(m: int, n: int, words_per_output: int, words_per_thread: int) -> int:
@@ -90,11 +98,14 @@ def default_threads(m: int, n: int, words_per_output: int, words_per_thread: int
 
     ``2 sqrt(m n)`` balances reuse of operands in registers, which wants few threads with many outputs each, against
     latency, which wants many: 64 for 32x32, 128 for 64x64, 256 for 128x128. More where a thread would otherwise have
-    more than `words_per_thread` words of accumulators.
+    more than `words_per_thread` words of accumulators; half as many where those can hold C and the more cannot.
     """
     balanced = 1 << int(math.log2(2 * math.sqrt(m * n)))
-    needed = 1 << (math.ceil(m * n * words_per_output / words_per_thread) - 1).bit_length()
-    return min(max(balanced, needed, WARP), 512)
+    words = m * n * words_per_output
+    needed = 1 << (math.ceil(words / words_per_thread) - 1).bit_length()
+    most = min(max(balanced, needed, WARP), 512)
+    holders = (t for t in (most, most // 2) if words <= t * max_accumulator_words(t, words_per_output))
+    return next(holders, most)
 
 
 def warp_grids(threads: int) -> list[tuple[int, int]]:

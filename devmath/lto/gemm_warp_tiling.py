@@ -132,7 +132,8 @@ def _candidates(
     m: int, n: int, k: int, dtype: DType, threads: int, k_steps: tuple[int, ...], element_registers: int
 ) -> Iterator[WarpTiling]:
     """Every tiling whose accumulators of one pass fit the registers."""
-    most, of_one = max_accumulator_words(threads), accumulator_words(dtype)
+    of_one = accumulator_words(dtype)
+    most = max_accumulator_words(threads, of_one)
     for (warp_rows, warp_cols), r, c, k_step in product(warp_grids(threads), _ROW_BLOCKS, _COL_BLOCKS, k_steps):
         row_passes, col_passes = -(-m // (warp_rows * r * BLOCK_ROWS)), -(-n // (warp_cols * c * BLOCK_COLS))
         pass_words = r * c * _BLOCK_SIZE * of_one
@@ -155,9 +156,10 @@ def _cost(tiling: WarpTiling, dtype: DType, threads: int, mma_cycles: int) -> tu
     multiplies = tiling.row_blocks * tiling.col_blocks * mma_cycles
     lines = tiling.row_blocks * BLOCK_ROWS + tiling.col_blocks * BLOCK_COLS  # of A and B
     loads = 4 * lines * 16 * dtype.itemsize // 128
+    of_one = accumulator_words(dtype)
     fixed = 16 * 16 // tiling.k_step  # loop and addresses, so that tiny passes do not look free
     return (
-        tiling.size * accumulator_words(dtype) > max_accumulator_words(threads),
+        tiling.size * of_one > max_accumulator_words(threads, of_one),
         max(tiling.step_words - tiling.free_words, 0),
         tiling.passes * (multiplies + loads + fixed),
         abs(math.log2(tiling.row_blocks * BLOCK_ROWS / (tiling.col_blocks * BLOCK_COLS))),

@@ -55,7 +55,7 @@ def serves(
     if threads is None or threads % _WARPGROUP or threads > _MAX_THREADS:
         return False
     tiling = _best_tiling(m, n, k, orders[1], threads)
-    most = max_accumulator_words(threads)
+    most = max_accumulator_words(threads, words_each=1)
     fits = tiling.words <= most or m * n > most * threads
     return fits and m * n >= _MIN_COVERAGE * tiling.words * threads
 
@@ -88,7 +88,7 @@ def _tilings(m: int, n: int, b_order: str, threads: int) -> Iterator[_Tiling]:
     """Every tiling whose accumulators of one pass fit the registers, and whose instructions start where they may."""
     groups = threads // _WARPGROUP
     panel = _panel_length(n, itemsize=2)
-    widest = min(_MAX_N, 2 * max_accumulator_words(threads), _round_up(n, _N_STEP))
+    widest = min(_MAX_N, 2 * max_accumulator_words(threads, words_each=1), _round_up(n, _N_STEP))
     for group_cols in (cols for cols in range(1, groups + 1) if groups % cols == 0):
         group_rows = groups // group_cols
         for width in range(_N_STEP, widest + 1, _N_STEP):
@@ -108,7 +108,7 @@ def _cost(tiling: _Tiling, k: int, threads: int) -> tuple[float, ...]:
     fixed = 80  # fence, first read, wait
     passes = tiling.row_passes * tiling.col_passes
     return (
-        tiling.words > max_accumulator_words(threads),
+        tiling.words > max_accumulator_words(threads, words_each=1),
         passes * (threads // _WARPGROUP * k // _K * instruction + fixed),
     )
 

@@ -71,6 +71,22 @@ def test_an_accumulator_stays_in_registers(dtype, arch):
     assert_multiplies(mm, build(kernels.gemm_accumulator, mm, arch), arch)
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    ("m", "n", "dtype", "threads"),
+    [
+        (128, 128, "complex64", 256),
+        (64, 128, "complex128", 256),
+        (128, 96, "float64", 512),
+        (96, 128, "complex64", 512),
+        (64, 96, "complex128", 512),
+    ],
+)
+def test_the_most_accumulators_of_two_words_or_four_stay_in_registers(m, n, dtype, threads, arch):
+    mm = devmath.Gemm(m, n, 32, dtype, threads=threads)
+    assert_multiplies(mm, build(kernels.gemm_accumulator, mm, arch), arch)
+
+
 @pytest.mark.parametrize("case", EVERY_SHAPE, ids=str)
 def test_each_shape_links(case):
     mm = case.descriptor()

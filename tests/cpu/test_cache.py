@@ -29,7 +29,11 @@ def test_an_entry_comes_back(cache_folder):
     assert cache.load(b"other") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"payload", os.urandom(39), hashlib.sha256(b"payload").digest() + b"pay"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"payload", bytes(39), hashlib.sha256(b"payload").digest() + b"pay"],
+    ids=["empty", "bare", "wrong digest", "cut"],
+)
 def test_a_damaged_entry_is_none(cache_folder, content):
     cache.store(b"key", b"payload")
     (entry,) = (path for path in cache_folder.rglob("*") if path.is_file())

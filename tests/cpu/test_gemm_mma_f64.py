@@ -126,7 +126,7 @@ def test_one_pass_leaves_room_for_operands(size, threads):
     gemm = plan(*size, threads=threads)
     row_blocks, col_blocks, k_step, _ = map(int, gemm.template.rstrip(">").split(",")[1:])
     accumulators = 8 * row_blocks * col_blocks
-    assert accumulators <= max_accumulator_words(gemm.threads)
+    assert accumulators <= max_accumulator_words(gemm.threads, words_each=2)
     assert accumulators + (2 * row_blocks + col_blocks) * k_step // 2 < registers_of_thread(gemm.threads)
 
 

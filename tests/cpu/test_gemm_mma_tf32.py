@@ -201,7 +201,7 @@ def test_one_pass_leaves_room_for_operands(size, terms, threads):
     gemm = plan(*size, threads=threads, terms=terms)
     row_blocks, col_blocks, _, k_step, _ = map(int, gemm.template.rstrip(">").split(",")[1:])
     accumulators = 4 * row_blocks * col_blocks
-    assert accumulators <= max_accumulator_words(gemm.threads)
+    assert accumulators <= max_accumulator_words(gemm.threads, words_each=1)
     assert accumulators + terms * (2 * row_blocks + col_blocks) * k_step // 4 < registers_of_thread(gemm.threads)
 
 

@@ -127,6 +127,8 @@ def test_writes_of_mma_have_no_bank_conflicts(n, c_dtype):
         (128, 128, "bfloat16", 256),
         (128, 256, "float16", 256),
         (64, 64, "complex128", 256),
+        (128, 128, "complex64", 256),  # 512 threads would have to spill some
+        (64, 128, "complex128", 256),
         (512, 512, "float64", 512),
     ],
 )
@@ -166,7 +168,13 @@ def test_a_tile_too_large_for_any_block_says_so():
 
 @pytest.mark.parametrize(("threads", "words"), [(32, 128), (256, 128), (384, 85), (512, 64), (1024, 24)])
 def test_accumulators_leave_half_of_the_registers(threads, words):
-    assert max_accumulator_words(threads) == words
+    assert max_accumulator_words(threads, words_each=1) == words
+
+
+@pytest.mark.parametrize(("threads", "words"), [(32, 128), (256, 128), (384, 63), (512, 48), (1024, 24)])
+@pytest.mark.parametrize("words_each", [2, 4])
+def test_wide_sums_leave_more_where_registers_are_scarce(threads, words, words_each):
+    assert max_accumulator_words(threads, words_each) == words
 
 
 def test_plans_are_cached():
