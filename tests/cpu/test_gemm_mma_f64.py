@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from gemm_cpu import Case, Program, operands, relative_error
+from holders import holders
 from memory_banks import conflicts
 
 from devmath.dtypes import BY_NAME
@@ -97,11 +98,8 @@ def test_what_is_not_finite_stays_in_its_row_and_column(program, case, poison):
 @pytest.mark.parametrize("size", SIZES)
 def test_every_element_of_c_is_held_once(size, threads):
     gemm = plan(*size, threads=threads)
-    where = np.indices((gemm.threads, gemm.fragment.size))
-    inside = gemm.fragment.in_bounds(*where)
-    holders = np.zeros(size[:2], int)
-    np.add.at(holders, (gemm.fragment.row(*where)[inside], gemm.fragment.col(*where)[inside]), 1)
-    assert (holders == 1).all()
+    assert holders(gemm).shape == size[:2]
+    assert (holders(gemm) == 1).all()
     assert threads in (None, gemm.threads)
 
 

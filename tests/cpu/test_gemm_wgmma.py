@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from gemm_cpu import Case, Program, random, wide
+from holders import holders
 
 from devmath.dtypes import BY_NAME
 from devmath.lto import gemm_wgmma
@@ -112,12 +113,7 @@ def test_what_it_serves_wastes_little():
 def test_every_element_of_c_is_held_once():
     for arguments in SERVED[::3]:
         plan = gemm_wgmma.plan(*arguments)
-        threads, registers = np.indices((plan.threads, plan.fragment.size))
-        inside = plan.fragment.in_bounds(threads, registers)
-        holders = np.zeros((plan.m, plan.n), int)
-        rows, cols = plan.fragment.row(threads, registers), plan.fragment.col(threads, registers)
-        np.add.at(holders, (rows[inside], cols[inside]), 1)
-        assert (holders == 1).all()
+        assert (holders(plan) == 1).all()
 
 
 def test_tiles_are_panels_of_one_swizzle():
