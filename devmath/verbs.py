@@ -71,23 +71,25 @@ def shared(operand: Any) -> Any:
 
 @Verb
 def load(source: Any, target: Any, *row: Any) -> Any:
-    """Copy from an array: ``load(array, tile)``, or ``load(array, v, row)`` for the registers of a transform.
+    """Copy from an array: ``load(array, tile)``, ``load(array, acc)``, ``load(array, v, row)``; or ``load(tile, acc)``.
 
-    A tile takes the corner of `array` that it covers; elements past the array's edge become zero. Registers take row
-    `row` of a 2-D array (of a 1-D array: the one row 0); rows past the end, and elements past the row's end, become
-    zero. Any strides.
+    A tile and an accumulator take the corner of `array` that they cover; elements past the array's edge become zero.
+    Registers take row `row` of a 2-D array (of a 1-D array: the one row 0); rows past the end, and elements past the
+    row's end, become zero. Any strides.
 
     Parameters
     ----------
-    source : array
-        In global memory, of the target's dtype.
-    target : tile or registers
+    source : array in global memory, or tile
+        A tile is for an accumulator, and of its shape. Of the target's dtype; for an accumulator of any dtype that
+        converts: real for real, complex for complex.
+    target : tile, accumulator or registers
     row : int
-        For registers only: which row, `devmath.transform_index` as a rule.
+        For the registers of a transform only: which row, `devmath.transform_index` as a rule.
 
     Notes
     -----
-    Every thread of the block calls it. Copies into a tile are asynchronous: `devmath.wait` before any read.
+    Every thread of the block calls it, with the same array. Copies into a tile are asynchronous: `devmath.wait` before
+    any read; and between writing a tile and loading an accumulator from it.
     """
 
 
@@ -107,7 +109,9 @@ def store(source: Any, target: Any, *row: Any) -> Any:
 
     Notes
     -----
-    Every thread of the block calls it. A tile must be complete: `devmath.wait` comes between writing and storing it.
+    Every thread of the block calls it, with the same array. A tile must be complete: `devmath.wait` comes between
+    writing and storing it. An accumulator goes out by 16-byte accesses, whatever its layout, where the rows of the
+    array, or its columns, are contiguous, begin at multiples of 16 bytes and are of whole such accesses.
     """
 
 

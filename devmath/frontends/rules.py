@@ -212,29 +212,47 @@ def fft(desc: Argument, data: Argument) -> FFT:
 
 
 def load(source: Argument, target: Argument, *row: Argument) -> None:
-    """Accept an array of the target's dtype, and a tile or the registers of a transform."""
+    """Accept an array of the target's dtype, for a tile or the registers of a transform; more for an accumulator."""
     if not isinstance(target, TileOperand | FragmentOperand):
-        _refuse("load", "target", "a tile or registers", target)
+        _refuse("load", "target", "a tile, an accumulator or registers", target)
     if isinstance(target, FragmentOperand) and not target.is_transform:
-        _refuse("load", "target", "a tile, or the registers of a transform", target)
-    _array("load", "source", source, (2,) if isinstance(target, TileOperand) else (1, 2), (target.dtype.name,))
+        _load_accumulator(source, target)
+    else:
+        _array("load", "source", source, (2,) if isinstance(target, TileOperand) else (1, 2), (target.dtype.name,))
     _row("load", target, row)
+
+
+def _load_accumulator(source: Argument, target: FragmentOperand) -> None:
+    """Accept an array that converts, or a tile of just its shape."""
+    if isinstance(source, TileOperand):
+        _same_shape("load", "source", source, target)
+    else:
+        _array("load", "source", source, (2,), _convertible(target.dtype))
 
 
 def store(source: Argument, target: Argument, *row: Argument) -> None:
     """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
     if not isinstance(source, TileOperand | FragmentOperand):
         _refuse("store", "source", "a tile, an accumulator or registers", source)
-    convertible = tuple(name for name, dtype in BY_NAME.items() if dtype.is_complex == source.dtype.is_complex)
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
-        shape = (source.map.rows, source.map.cols)
-        if target.shape != shape or target.dtype.name not in convertible:
-            _refuse("store", "target", f"an array, or a tile {shape} of {' or '.join(convertible)}", target)
+        _same_shape("store", "target", target, source)
     else:
-        _array("store", "target", target, (2,), convertible)
+        _array("store", "target", target, (2,), _convertible(source.dtype))
     _row("store", source, row)
+
+
+def _convertible(dtype: DType) -> tuple[str, ...]:
+    """Types that elements of a real, or of a complex, type convert to and from."""
+    return tuple(name for name, row in BY_NAME.items() if row.is_complex == dtype.is_complex)
+
+
+def _same_shape(verb: str, name: str, tile: TileOperand, acc: FragmentOperand) -> None:
+    """Accept a tile that holds just the elements of an accumulator, in a type that converts."""
+    shape, dtypes = (acc.map.rows, acc.map.cols), _convertible(acc.dtype)
+    if tile.shape != shape or tile.dtype.name not in dtypes:
+        _refuse(verb, name, f"an array, or a tile {shape} of {' or '.join(dtypes)}", tile)
 
 
 def _array(verb: str, name: str, argument: Argument, dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> None:

@@ -47,14 +47,30 @@ def store_tile(layout: TileLayout, threads: int, array_dtype: DType, symbol: str
 
 def store_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:
     """Source of ``symbol(fragment, array, ...)``: a thread writes its registers to an array of `array_dtype`."""
-    function = f"store_fragment<{fragment_text(fragment)}, {element_text(dtype)}, {element_text(array_dtype)}>"
-    return _unit("fragment_store", symbol, f"const void* fragment, void* array, {_STRIDED}", function)
+    function = f"store_fragment<{_fragment_and_types(fragment, dtype, array_dtype)}>"
+    return _unit("fragment_copy", symbol, f"const void* fragment, void* array, {_STRIDED}", function)
+
+
+def load_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(fragment, array, ...)``: a thread fills its registers from an array of `array_dtype`."""
+    function = f"load_fragment<{_fragment_and_types(fragment, dtype, array_dtype)}>"
+    return _unit("fragment_copy", symbol, f"void* fragment, const void* array, {_STRIDED}", function)
 
 
 def store_fragment_to_tile(fragment: FragmentMap, dtype: DType, layout: TileLayout, symbol: str) -> str:
     """Source of ``symbol(fragment, tile)``: a thread writes its registers to a shared-memory tile."""
     function = f"store_fragment_to_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
-    return _unit("fragment_store", symbol, "const void* fragment, void* tile", function)
+    return _unit("fragment_copy", symbol, "const void* fragment, void* tile", function)
+
+
+def load_fragment_from_tile(fragment: FragmentMap, dtype: DType, layout: TileLayout, symbol: str) -> str:
+    """Source of ``symbol(fragment, tile)``: a thread fills its registers from a shared-memory tile."""
+    function = f"load_fragment_from_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
+    return _unit("fragment_copy", symbol, "void* fragment, const void* tile", function)
+
+
+def _fragment_and_types(fragment: FragmentMap, *dtypes: DType) -> str:
+    return ", ".join((fragment_text(fragment), *map(element_text, dtypes)))
 
 
 def _unit(header: str, symbol: str, parameters: str, function: str) -> str:

@@ -34,7 +34,9 @@ def test_layouts_and_fragments_name_their_template_arguments():
         (tile_source.load_tile(LAYOUT, 96, "f"), 6, f"load_tile<{tile_source.layout_text(LAYOUT)}, 96>(tile, array, "),
         (tile_source.store_tile(LAYOUT, 96, HALF, "f"), 6, "32, 0>, 96, devmath::Half>(tile, array, "),
         (tile_source.store_fragment(FRAGMENT, FLOAT, HALF, "f"), 6, ">, float, devmath::Half>(fragment, array, "),
+        (tile_source.load_fragment(FRAGMENT, FLOAT, HALF, "f"), 6, ">, float, devmath::Half>(fragment, array, "),
         (tile_source.store_fragment_to_tile(FRAGMENT, HALF, LAYOUT, "f"), 2, "32, 0>>(fragment, tile);"),
+        (tile_source.load_fragment_from_tile(FRAGMENT, HALF, LAYOUT, "f"), 2, "32, 0>>(fragment, tile);"),
     ],
 )
 def test_units_are_one_include_and_one_wrapper(source, parameters, call):

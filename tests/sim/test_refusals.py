@@ -159,11 +159,19 @@ REFUSED = {
     ),
     "load into an array": (
         lambda: devmath.load(NOTHING, local_array((8, 4))),
-        "devmath.load: target must be a tile or registers, got a 2-D array of float32, layout 'C'",
+        "devmath.load: target must be a tile, an accumulator or registers, got a 2-D array of float32, layout 'C'",
     ),
-    "load into an accumulator": (
-        lambda: devmath.load(NOTHING, devmath.accumulator(MM)),
-        f"devmath.load: target must be a tile, or the registers of a transform, got the accumulator of {MM!r}",
+    "load of complex numbers into an accumulator": (
+        lambda: devmath.load(NOTHING.astype(np.complex64), devmath.accumulator(MM)),
+        f"devmath.load: source must be a 2-D array of {CONVERTIBLE}, got a 2-D array of complex64, layout 'C'",
+    ),
+    "load of a tile into an accumulator of another shape": (
+        lambda: devmath.load(devmath.shared(MM.a), devmath.accumulator(MM)),
+        f"devmath.load: source must be an array, or a tile (8, 8) of {CONVERTIBLE}, got a tile (8, 4) of float32",
+    ),
+    "load of a tile into a tile": (
+        lambda: devmath.load(devmath.shared(MM.c), devmath.shared(MM.c)),
+        "devmath.load: source must be a 2-D array of float32, got a tile (8, 8) of float32",
     ),
     "load of one dimension": (
         lambda: devmath.load(NOTHING[0], devmath.shared(MM.a)),

@@ -169,10 +169,18 @@ def _transform_operands(
 @lowered(verbs.load)
 def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
-    array = _global_array(context, builder, source, args[0])
+    if isinstance(source, TileType):
+        text = _text(tile_source.load_fragment_from_tile, target.map, target.dtype, source.layout)
+        unit = Unit.render(f"load_fragment_from_tile_{target.dtype.name}", text)
+        call_unit(context, builder, unit, [args[1], args[0]])
+        return context.get_dummy_value()
+    array, dtype = _global_array(context, builder, source, args[0]), BY_NAME[element_name(source)]
     if isinstance(target, TileType):
         text = _text(tile_source.load_tile, target.layout, target.threads)
         call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
+    elif isinstance(target.desc, Gemm):
+        text = _text(tile_source.load_fragment, target.map, target.dtype, dtype)
+        call_unit(context, builder, Unit.render(f"load_fragment_{dtype.name}", text), [args[1], *array])
     else:
         annotate(context, builder, target.desc)
         text = _text(fft_units.load_registers, target.desc.plan)

@@ -85,11 +85,12 @@ def wait() -> None:
 def load(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("load")
     rules.load(argument(source), argument(target), *map(argument, row))
-    array = _rows_of(source)
-    if isinstance(target, Fragment):
-        _load_registers(array, row[0], target)
-        return
     call = Call.here("devmath.load")
+    if isinstance(target, Fragment):
+        origin: Any = source if isinstance(source, Tile) else _rows_of(source)
+        _load_fragment(call, origin, target, np.full(target.size, row[0]) if row else target.rows)
+        return
+    array = _rows_of(source)
 
     def copy(_: list[None]) -> None:
         values = np.zeros(target.shape, array.dtype)
@@ -100,11 +101,18 @@ def load(source: Any, target: Any, *row: Any) -> None:
     thread.block.meet(thread, call, (_view(array), target.identity), None, copy)
 
 
-def _load_registers(array: np.ndarray, row: int, target: Fragment) -> None:
+def _load_fragment(call: Call, source: Tile | np.ndarray, target: Fragment, rows: np.ndarray) -> None:
+    """A thread's own elements, each from its row of `rows`; zero where there is none."""
+    exists = _exists(target, source, rows)
+    where = rows[exists], target.cols[exists]
     target.values[:] = 0
-    if 0 <= row < array.shape[0]:
-        exists = target.cols < array.shape[1]
-        target.values[exists] = array[row, target.cols[exists]]
+    elements = source.read(call, where, target.thread) if isinstance(source, Tile) else source[where]
+    target.values[exists] = convert(elements, target.values.dtype)
+
+
+def _exists(fragment: Fragment, other: Tile | np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which registers have an element in a tile or an array, too."""
+    return fragment.inside & (rows >= 0) & (rows < other.shape[0]) & (fragment.cols < other.shape[1])
 
 
 @simulated
@@ -128,7 +136,7 @@ def store(source: Any, target: Any, *row: Any) -> None:
 
 def _store_fragment(call: Call, source: Fragment, destination: Tile | np.ndarray, rows: np.ndarray) -> None:
     """A thread's own elements, each to its row of `rows`."""
-    exists = source.inside & (rows >= 0) & (rows < destination.shape[0]) & (source.cols < destination.shape[1])
+    exists = _exists(source, destination, rows)
     where, values = (rows[exists], source.cols[exists]), source.values[exists]
     if isinstance(destination, Tile):
         destination.write(call, values, where, source.thread)

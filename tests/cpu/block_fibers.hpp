@@ -1,0 +1,79 @@
+// The threads of a block on a CPU: fibers that change hands at barriers, and where the lanes of a warp exchange words.
+#pragma once
+
+#include <ucontext.h>
+
+#include <vector>
+
+#include "devmath/lanes.cuh"
+
+namespace devmath {
+
+class Block {
+ public:
+  /// Calls body(argument) in every thread. `descending` is the order of the threads between two barriers: a result
+  /// that depends on it misses a barrier.
+  Block(int threads, bool descending, void (*body)(void*), void* argument)
+      : threads_(threads), finished_(threads), body_(body), argument_(argument) {
+    current = this;
+    for (int rank = 0; rank < threads; ++rank) start(rank);
+    for (bool running = true; running;) {
+      running = false;
+      for (int i = 0; i < threads; ++i) {
+        rank_ = descending ? threads - 1 - i : i;
+        if (finished_[rank_]) continue;
+        running = true;
+        swapcontext(&scheduler_, &threads_[rank_].context);
+      }
+    }
+  }
+
+  int rank() const { return rank_; }
+  u32& shown(int rank) { return threads_[rank].shown; }
+  void wait() { swapcontext(&threads_[rank_].context, &scheduler_); }
+
+  static Block* current;
+
+ private:
+  struct Thread {
+    ucontext_t context;
+    std::vector<char> stack = std::vector<char>(65536);
+    u32 shown = 0;
+  };
+
+  void start(int rank) {
+    Thread& thread = threads_[rank];
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = thread.stack.data();
+    thread.context.uc_stack.ss_size = thread.stack.size();
+    thread.context.uc_link = &scheduler_;
+    makecontext(&thread.context, run, 0);
+  }
+  static void run() {
+    current->body_(current->argument_);
+    current->finished_[current->rank_] = true;
+  }
+
+  std::vector<Thread> threads_;
+  std::vector<bool> finished_;
+  ucontext_t scheduler_;
+  void (*body_)(void*);
+  void* argument_;
+  int rank_ = 0;
+};
+
+Block* Block::current = nullptr;
+int block_rank() { return Block::current->rank(); }
+void wait_for_block() { Block::current->wait(); }
+
+/// All threads exchange at once; a word is replaced once every thread has read.
+u32 shuffle_xor(u32 word, int lane_bits) {
+  Block& block = *Block::current;
+  block.shown(block.rank()) = word;
+  block.wait();
+  const u32 received = block.shown(block.rank() ^ lane_bits);
+  block.wait();
+  return received;
+}
+
+}  // namespace devmath

@@ -1,0 +1,91 @@
+"""Accumulators on the device: loads and stores of every layout, against NumPy."""
+
+import numpy as np
+import pytest
+from numba import cuda
+
+import devmath
+from devmath.dtypes import BY_NAME
+from tests import accumulator_kernels as kernels
+from tests import oracle
+from tests.gpu.device_arrays import Twin, on_device
+
+pytestmark = pytest.mark.gpu
+
+#: Products of every variant; extents of whole runs and not.
+PRODUCTS = (
+    devmath.Gemm(128, 128, 64, "float16"),
+    devmath.Gemm(64, 40, 32, "float16", threads=128),
+    devmath.Gemm(50, 37, 19, "bfloat16"),
+    devmath.Gemm(128, 128, 32, "float32"),
+    devmath.Gemm(64, 96, 32, "float32", b_order="col"),
+    devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
+    devmath.Gemm(33, 47, 19, "float32"),
+    devmath.Gemm(64, 64, 32, "float64"),
+    devmath.Gemm(64, 64, 32, "complex64"),
+    devmath.Gemm(32, 24, 16, "complex128"),
+)
+VIEWS = {
+    "rows aligned": lambda x, rows, cols: x[8 : rows + 8, 8 : cols + 8],
+    "rows beside alignment": lambda x, rows, cols: x[1 : rows + 1, 1 : cols + 1],
+    "columns aligned": lambda x, rows, cols: x[8 : cols + 8, 8 : rows + 8].T,
+    "columns beside alignment": lambda x, rows, cols: x[1 : cols + 1, 1 : rows + 1].T,
+    "clipped": lambda x, rows, cols: x[8 : rows + 5, 8 : cols + 1],
+    "clipped by whole runs": lambda x, rows, cols: x[8 : rows // 2 + 8, 8 : cols // 16 * 8 + 8],
+    "larger": lambda x, rows, cols: x[8 : rows + 16, 8 : cols + 16],
+    "every second row, every third column": lambda x, rows, cols: x[: 2 * rows : 2, : 3 * cols : 3],
+    "reversed": lambda x, rows, cols: x[rows - 1 :: -1, cols - 1 :: -1],
+}
+RESULTS = {"float32": ("float16", "bfloat16", "float32", "float64"), "complex64": ("complex64", "complex128")}
+
+
+@pytest.fixture(scope="module", params=PRODUCTS, ids=repr)
+def mm(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def add_product(mm):
+    return kernels.add_product(mm)
+
+
+def results_of(mm):
+    name = mm.accumulator_dtype.name
+    return RESULTS.get(name, (name,))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_loads_and_stores_of_any_strides(mm, add_product, view, rng):
+    for name in results_of(mm):
+        dtype = BY_NAME[name].numpy
+        a, b = oracle.operands(rng, mm)
+        before, after = oracle.normal(rng, (400, 400), dtype), np.full((400, 400), 7, dtype)
+        source, target = Twin(before), Twin(after)
+        c, d = VIEWS[view](before, mm.m, mm.n), VIEWS[view](after, mm.m, mm.n)
+        add_product[1, mm.block_dim](on_device(a), on_device(b), source.view(c), target.view(d))
+        shared = d[: mm.m, : mm.n]
+        want = oracle.product(a, b)[: shared.shape[0], : shared.shape[1]] + c[: mm.m, : mm.n]
+        got = target.fetch()
+        stored = VIEWS[view](got, mm.m, mm.n)[: mm.m, : mm.n]
+        bound = oracle.GEMM_BOUND[name] + oracle.GEMM_BOUND[mm.accumulator_dtype.name]
+        assert oracle.relative_error(stored, want) < bound
+        shared[...] = stored  # nothing beside it may differ
+        assert np.array_equal(got, after)
+
+
+def test_past_the_edge_a_load_fills_with_zeros(mm, add_product, rng):
+    dtype = mm.accumulator_dtype
+    a, b = np.zeros((mm.m, mm.k), mm.dtype), np.zeros((mm.k, mm.n), mm.dtype)
+    c = oracle.normal(rng, (mm.m // 2 + 1, mm.n // 2 + 1), dtype)
+    want = np.zeros((mm.m, mm.n), dtype)
+    want[: c.shape[0], : c.shape[1]] = c
+    d = cuda.to_device(np.full_like(want, np.nan))
+    add_product[1, mm.block_dim](on_device(a), on_device(b), cuda.to_device(c), d)
+    assert np.array_equal(d.copy_to_host(), want)
+
+
+def test_through_a_tile(mm, rng):
+    c = oracle.normal(rng, (mm.m, mm.n), mm.accumulator_dtype)
+    d = cuda.device_array_like(c)
+    kernels.through_tile(mm)[1, mm.block_dim](cuda.to_device(c), d)
+    assert np.array_equal(d.copy_to_host(), c)
