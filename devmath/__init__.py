@@ -1,6 +1,7 @@
 """Matrix products and Fourier transforms inside Numba CUDA kernels, at the speed of NVIDIA's libraries."""
 
 from . import frontends
+from .accumulator_device import col_max, col_min, col_sum, col_vector, convert, row_max, row_min, row_sum, row_vector
 from .blas_device import Gemm, accumulator, gemm
 from .errors import (
     CompileError,
@@ -31,10 +32,19 @@ __all__ = [
     "ToolchainError",
     "accumulator",
     "apply",
+    "col_max",
+    "col_min",
+    "col_sum",
+    "col_vector",
+    "convert",
     "fft",
     "gemm",
     "load",
     "registers",
+    "row_max",
+    "row_min",
+    "row_sum",
+    "row_vector",
     "shared",
     "store",
     "transform_index",

@@ -127,11 +127,15 @@ def apply(function: Any, acc: Any, *extra: Any) -> Any:
     Unrolled while the kernel is lowered, so that an accumulator of any size stays in registers. Elements outside the
     tile are left out: `function` may index by row and column without a check.
 
+    Of a row vector, or a column vector, every value is replaced: ``r = function(value, row, *extra)``. Several threads
+    hold one value each of the same row: `function` runs in all of them.
+
     Parameters
     ----------
     function : device function
         A ``@cuda.jit(device=True)`` function; row and col are counted in the tile.
-    acc : accumulator
+    acc : accumulator, row vector or column vector
     *extra
-        Passed on as they are.
+        Passed on as they are, but vectors: of those `function` gets the value of the element's row or column. The
+        product that a vector comes from must deal out its rows as that of `acc` does; `devmath.row_vector` takes care.
     """

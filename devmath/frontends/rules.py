@@ -52,14 +52,17 @@ class FragmentOperand:
     """A thread's share of a product or of a transform.
 
     `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike. The
-    share of a product depends on the target; None stands for the simulator.
+    share of a product depends on the target; None stands for the simulator. `converted` is the type of its elements
+    where that is not the type of the sums.
     """
 
     desc: Gemm | FFT
     arch: str | None = None
+    converted: DType | None = None
 
     def __str__(self) -> str:
-        return f"the {'registers' if self.is_transform else 'accumulator'} of {self.desc!r}"
+        dtype = f", converted to {self.converted.name}" if self.converted else ""
+        return f"the {'registers' if self.is_transform else 'accumulator'} of {self.desc!r}{dtype}"
 
     @property
     def is_transform(self) -> bool:
@@ -71,6 +74,8 @@ class FragmentOperand:
 
     @property
     def dtype(self) -> DType:
+        if self.converted:
+            return self.converted
         return self.desc.plan.accumulator if isinstance(self.desc, Gemm) else BY_NAME[self.desc.dtype.name]
 
 
@@ -120,6 +125,8 @@ _NAMES = {Gemm: "a devmath.Gemm", FFT: "a devmath.FFT", Operand: "mm.a, mm.b or 
 _FIRST_ARGUMENT: dict[str, tuple[type, ...]] = {
     "shared": (Operand, FFT),
     "accumulator": (Gemm,),
+    "row_vector": (Gemm,),
+    "col_vector": (Gemm,),
     "gemm": (Gemm,),
     "registers": (FFT,),
     "transform_index": (FFT,),
@@ -227,7 +234,7 @@ def _load_accumulator(source: Argument, target: FragmentOperand) -> None:
     if isinstance(source, TileOperand):
         _same_shape("load", "source", source, target)
     else:
-        _array("load", "source", source, (2,), _convertible(target.dtype))
+        _array("load", "source", source, (2,), convertible(target.dtype))
 
 
 def store(source: Argument, target: Argument, *row: Argument) -> None:
@@ -239,18 +246,18 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
         _same_shape("store", "target", target, source)
     else:
-        _array("store", "target", target, (2,), _convertible(source.dtype))
+        _array("store", "target", target, (2,), convertible(source.dtype))
     _row("store", source, row)
 
 
-def _convertible(dtype: DType) -> tuple[str, ...]:
+def convertible(dtype: DType) -> tuple[str, ...]:
     """Types that elements of a real, or of a complex, type convert to and from."""
     return tuple(name for name, row in BY_NAME.items() if row.is_complex == dtype.is_complex)
 
 
 def _same_shape(verb: str, name: str, tile: TileOperand, acc: FragmentOperand) -> None:
     """Accept a tile that holds just the elements of an accumulator, in a type that converts."""
-    shape, dtypes = (acc.map.rows, acc.map.cols), _convertible(acc.dtype)
+    shape, dtypes = (acc.map.rows, acc.map.cols), convertible(acc.dtype)
     if tile.shape != shape or tile.dtype.name not in dtypes:
         _refuse(verb, name, f"an array, or a tile {shape} of {' or '.join(dtypes)}", tile)
 
@@ -280,12 +287,17 @@ def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ..
 def apply(function: Argument, acc: Argument) -> None:
     """Accept a device function and an accumulator."""
     if not isinstance(acc, FragmentOperand) or acc.is_transform:
-        _refuse("apply", "acc", "a devmath.accumulator", acc)
+        _refuse("apply", "acc", "a devmath.accumulator, or a row or column vector", acc)
+    device_function(function)
+
+
+def device_function(function: Argument) -> None:
+    """Accept what `apply` can call."""
     if not _is(function, "device function"):
         _refuse("apply", "function", "a @cuda.jit(device=True) function", function)
 
 
-def refuse_result(acc: FragmentOperand, result: Argument) -> NoReturn:
+def refuse_result(acc: Any, result: Argument) -> NoReturn:
     """Say that what a function of `devmath.apply` returned does not convert to an element."""
     _refuse("apply", "the result of function", f"a number that converts to {acc.dtype.name}", result)
 
@@ -306,7 +318,7 @@ def index_of_fragment(index: Argument) -> None:
         raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{index}]")
 
 
-def refuse_element(holder: TileOperand | FragmentOperand, value: Argument) -> NoReturn:
+def refuse_element(holder: Any, value: Argument) -> NoReturn:
     """Say that a value does not convert to an element."""
     raise TypingError(f"{holder} holds {holder.dtype.name}, got a value of type {value}")
 

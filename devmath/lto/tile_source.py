@@ -7,6 +7,9 @@ from ..layouts import TileLayout
 # An array of two dimensions, after its pointer.
 _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long long column_stride_bytes"
 
+# Shared memory of a block's, and whether threads may still read it.
+_SCRATCH = "void* smem, int smem_in_use"
+
 
 def element_text(dtype: DType) -> str:
     """C++ name of an element type, seen from outside namespace ``devmath``."""
@@ -67,6 +70,28 @@ def load_fragment_from_tile(fragment: FragmentMap, dtype: DType, layout: TileLay
     """Source of ``symbol(fragment, tile)``: a thread fills its registers from a shared-memory tile."""
     function = f"load_fragment_from_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
     return _unit("fragment_copy", symbol, "void* fragment, const void* tile", function)
+
+
+def reduce_rows(operation: str, fragment: FragmentMap, dtype: DType, value: DType, symbol: str) -> str:
+    """Source of ``symbol(fragment, vector, smem, smem_in_use)``: a block reduces the rows of a fragment to `value`.
+
+    `operation` is "max", "min" or "sum"; `smem` holds ``fragment.warps_of_row * fragment.rows_reached`` values where
+    several warps share a row.
+    """
+    function = f"reduce_rows<devmath::{operation.capitalize()}, {_fragment_and_types(fragment, dtype, value)}>"
+    return _unit("fragment_reduce", symbol, f"const void* fragment, void* vector, {_SCRATCH}", function)
+
+
+def redistribute_rows(source: FragmentMap, target: FragmentMap, value: DType, symbol: str) -> str:
+    """Source of ``symbol(source, target, smem, smem_in_use)``: a block deals out a value a row anew."""
+    function = f"redistribute_rows<{fragment_text(source)}, {fragment_text(target)}, {element_text(value)}>"
+    return _unit("fragment_reduce", symbol, f"const void* source, void* target, {_SCRATCH}", function)
+
+
+def convert_registers(size: int, source: DType, target: DType, symbol: str) -> str:
+    """Source of ``symbol(source, target)``: `size` registers of a thread, converted."""
+    function = f"convert_registers<{size}, {element_text(source)}, {element_text(target)}>"
+    return _unit("fragment_reduce", symbol, "const void* source, void* target", function)
 
 
 def _fragment_and_types(fragment: FragmentMap, *dtypes: DType) -> str:

@@ -1,11 +1,17 @@
 """Accumulators as machine code: wide accesses, shuffles, nothing in local memory."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
+from numba import cuda
 
 import devmath
+from devmath.dtypes import lookup
 from devmath.lto.arch import ARCHITECTURES
 from tests import accumulator_kernels as kernels
-from tests.compile.harness import array, link
+from tests.accumulator_refusals import REFUSED
+from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link
 
 on_all_architectures = pytest.mark.parametrize("arch", ARCHITECTURES)
 
@@ -48,3 +54,50 @@ def test_an_accumulator_moves_through_a_tile_by_pieces(mm, store, arch):
     stores = {name: n for name, n in binary.opcodes.items() if name.startswith("STS")}
     assert set(stores) == {store}
     assert binary.count(store.replace("STS", "LDS")) >= stores[store]
+
+
+@on_all_architectures
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_softmax_stays_in_registers(dtype, arch):
+    mm = devmath.Gemm(64, 64, 32, dtype)
+    matrix = array(mm.accumulator_dtype)
+    binary = link(kernels.softmax_rows(mm), (matrix, matrix), arch)
+    # A division calls a subroutine where numbers are subnormal.
+    opcodes = Counter({name: n for name, n in binary.opcodes.items() if not name.startswith("RET")})
+    replace(binary, opcodes=opcodes).assert_clean()
+    assert binary.count("SHFL.BFLY") > 0
+    if dtype != "float64":
+        assert any(name.startswith("FMNMX") and "NAN" in name for name in binary.opcodes)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_sums_of_rows_and_columns_stay_in_registers(dtype, arch):
+    mm = devmath.Gemm(64, 64, 32, dtype)
+    matrix, vector = array(mm.accumulator_dtype), array(mm.accumulator_dtype, 1)
+    first, second = mm, devmath.Gemm(64, 32, 32, dtype, b_order="col", threads=mm.threads)
+    build(kernels.vectors(first, second), (matrix, matrix, vector, matrix), arch)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_a_conversion_stays_in_registers(dtype):
+    mm = devmath.Gemm(64, 64, 32, "float16")
+    binary = build(
+        kernels.converted(mm, lookup(dtype).numpy.type), (array("float32"), array(dtype), array("float32", 1)), "sm_90a"
+    )
+    assert binary.count("STG.E.128") > 0
+
+
+def test_warps_that_share_no_row_need_no_barrier():
+    mm = devmath.Gemm(64, 64, 32, "float16", threads=128)
+    matrix = array("float32")
+    assert mm.plan_on("sm_90a").fragment.warps_of_row == 1
+    assert link(kernels.softmax_rows(mm), (matrix, matrix), "sm_90a").count("BAR") == 0
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    kernel, parts = REFUSED[name]
+    with pytest.raises(TYPING_ERRORS) as caught:
+        compile_kernel(cuda.jit(kernel), (), "sm_90a")
+    assert [part for part in parts if part not in str(caught.value)] == []

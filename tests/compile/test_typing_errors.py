@@ -236,7 +236,7 @@ def store_registers_to_another_dtype(y):
     devmath.store(devmath.registers(FFT), y, 0)
 
 
-@refused("devmath.apply: acc must be a devmath.accumulator, got the registers of FFT(")
+@refused("devmath.apply: acc must be a devmath.accumulator, or a row or column vector, got the registers of FFT(")
 def apply_to_registers():
     devmath.apply(negative, devmath.registers(FFT))
 

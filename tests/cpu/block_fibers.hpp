@@ -29,6 +29,7 @@ class Block {
   }
 
   int rank() const { return rank_; }
+  int size() const { return (int)threads_.size(); }
   u32& shown(int rank) { return threads_[rank].shown; }
   void wait() { swapcontext(&threads_[rank_].context, &scheduler_); }
 
@@ -64,6 +65,7 @@ class Block {
 
 Block* Block::current = nullptr;
 int block_rank() { return Block::current->rank(); }
+int block_size() { return Block::current->size(); }
 void wait_for_block() { Block::current->wait(); }
 
 /// All threads exchange at once; a word is replaced once every thread has read.
@@ -74,6 +76,16 @@ u32 shuffle_xor(u32 word, int lane_bits) {
   const u32 received = block.shown(block.rank() ^ lane_bits);
   block.wait();
   return received;
+}
+
+bool all_lanes(bool condition) {
+  Block& block = *Block::current;
+  block.shown(block.rank()) = condition;
+  block.wait();
+  bool all = true;
+  for (int lane = 0; lane < 32; ++lane) all = all && block.shown(block.rank() / 32 * 32 + lane);
+  block.wait();
+  return all;
 }
 
 }  // namespace devmath

@@ -249,3 +249,13 @@ def test_load_from_a_tile_fills_every_register_with_an_element_or_zero(library, 
     expected = np.zeros_like(registers)
     expected[exists] = elements[row[exists], col[exists]].astype(registers.dtype)
     assert np.array_equal(registers, expected)
+
+
+@CASE
+def test_slots_number_the_rows_of_a_thread(case):
+    fragment = CASES[case][0]
+    for digits in (fragment.row_of_register, fragment.transposed.row_of_register):
+        slots, holders = digits.slots(np.arange(fragment.size)), digits.holder(np.arange(digits.count))
+        assert set(slots) == set(range(digits.count))
+        assert np.array_equal(digits.slots(holders), np.arange(digits.count))
+        assert np.array_equal(digits(holders)[slots], digits(np.arange(fragment.size)))

@@ -89,3 +89,51 @@ def test_through_a_tile(mm, rng):
     d = cuda.device_array_like(c)
     kernels.through_tile(mm)[1, mm.block_dim](cuda.to_device(c), d)
     assert np.array_equal(d.copy_to_host(), c)
+
+
+def test_reductions(mm, rng):
+    dtype = mm.accumulator_dtype
+    if np.issubdtype(dtype, np.complexfloating):
+        pytest.skip("complex numbers have no order")
+    c = oracle.normal(rng, (mm.m, mm.n), dtype)
+    c[mm.m // 2, mm.n // 2] = np.nan
+    c[0, 0], c[mm.m - 1, mm.n - 1] = np.inf, -np.inf
+    rows, cols = cuda.to_device(np.zeros((3, mm.m), dtype)), cuda.to_device(np.zeros((3, mm.n), dtype))
+    kernels.reductions(mm)[1, mm.block_dim](cuda.to_device(c), rows, cols)
+    for got, axis in ((rows.copy_to_host(), 1), (cols.copy_to_host(), 0)):
+        np.testing.assert_array_equal(got[0], c.max(axis=axis))
+        np.testing.assert_array_equal(got[1], c.min(axis=axis))
+        np.testing.assert_allclose(got[2], c.astype(np.float64).sum(axis=axis), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_conversion(dtype, rng):
+    mm, to = devmath.Gemm(50, 40, 16, "float16"), BY_NAME[dtype].numpy
+    c = oracle.normal(rng, (mm.m, mm.n), np.float32)
+    d, sums = on_device(np.zeros((mm.m, mm.n), to)), cuda.to_device(np.zeros(mm.m))
+    kernels.converted(mm, to.type)[1, mm.block_dim](cuda.to_device(c), d, sums)
+    got = d.copy_to_host()
+    assert np.array_equal(got, c.astype(to))
+    np.testing.assert_allclose(sums.copy_to_host(), got.astype(np.float64).sum(axis=1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [128, 256])
+@pytest.mark.parametrize(("first", "second"), [("float32", "float16"), ("float16", "float32"), ("float16", "float16")])
+def test_vectors_of_products_that_deal_out_rows_differently(first, second, threads, rng):
+    mm, other = devmath.Gemm(128, 64, 32, first, threads=threads), devmath.Gemm(128, 24, 32, second, threads=threads)
+    c, e = oracle.normal(rng, (128, 64), np.float32), oracle.normal(rng, (128, 24), np.float32)
+    f, d = oracle.normal(rng, (128,), np.float32), cuda.to_device(np.full((128, 24), np.nan, np.float32))
+    kernels.vectors(mm, other)[1, mm.block_dim](*map(cuda.to_device, (c, e, f)), d)
+    s, t = c.astype(np.float64).sum(axis=1), e.astype(np.float64).sum(axis=0)
+    assert oracle.relative_error(d.copy_to_host(), ((s * f + s) * f)[:, None] + t) < 1e-5
+
+
+def test_softmax_of_rows(mm, rng):
+    dtype = mm.accumulator_dtype
+    if np.issubdtype(dtype, np.complexfloating):
+        pytest.skip("complex numbers have no order")
+    c = oracle.normal(rng, (mm.m, mm.n), dtype)
+    d = cuda.to_device(np.full_like(c, np.nan))
+    kernels.softmax_rows(mm)[1, mm.block_dim](cuda.to_device(c), d)
+    powers = np.exp(c.astype(np.float64) - c.max(axis=1, keepdims=True))
+    assert oracle.relative_error(d.copy_to_host(), powers / powers.sum(axis=1, keepdims=True)) < 1e-6

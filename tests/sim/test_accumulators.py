@@ -62,3 +62,45 @@ def test_a_load_from_a_tile_that_others_wrote_needs_a_wait():
 
     with pytest.raises(devmath.SimulationError, match=r"devmath\.wait\(\) must come between"):
         kernel[1, mm.block_dim]()
+
+
+def test_softmax_of_rows(rng):
+    mm = devmath.Gemm(33, 47, 8, np.float32)
+    c, d = normal(rng, (33, 47), np.float32), np.full((33, 47), np.nan, np.float32)
+    kernels.softmax_rows(mm)[1, mm.block_dim](c, d)
+    powers = np.exp(c.astype(np.float64) - c.max(axis=1, keepdims=True))
+    assert relative_error(d, powers / powers.sum(axis=1, keepdims=True)) < 1e-6
+
+
+@pytest.mark.parametrize("case", [case for case in SMALL if not case.dtype.startswith("complex")], ids=str)
+def test_reductions(case, rng):
+    mm = case.descriptor()
+    c = normal(rng, (mm.m, mm.n), mm.accumulator_dtype)
+    c[mm.m // 2, mm.n // 2] = np.nan
+    rows, cols = np.zeros((3, mm.m), c.dtype), np.zeros((3, mm.n), c.dtype)
+    kernels.reductions(mm)[1, mm.block_dim](c, rows, cols)
+    for got, axis in ((rows, 1), (cols, 0)):
+        np.testing.assert_array_equal(got[0], c.max(axis=axis))
+        np.testing.assert_array_equal(got[1], c.min(axis=axis))
+        np.testing.assert_allclose(got[2], c.astype(np.float64).sum(axis=axis), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+def test_conversion(dtype, rng):
+    mm = devmath.Gemm(33, 24, 8, np.float32)
+    c = normal(rng, (33, 24), np.float32)
+    d, sums = np.zeros((33, 24), dtype), np.zeros(33, np.float64)
+    kernels.converted(mm, dtype)[1, mm.block_dim](c, d, sums)
+    np.testing.assert_array_equal(d, c.astype(dtype))
+    np.testing.assert_allclose(sums, d.astype(np.float64).sum(axis=1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("b_order", ["row", "col"])
+def test_vectors_of_products_that_deal_out_rows_differently(b_order, rng):
+    first = devmath.Gemm(24, 40, 8, np.float32, b_order=b_order, threads=64)
+    second = devmath.Gemm(24, 9, 8, np.float16, threads=64)
+    c, e = normal(rng, (24, 40), np.float32), normal(rng, (24, 9), np.float32)
+    f, d = normal(rng, (24,), np.float32), np.full((24, 9), np.nan, np.float32)
+    kernels.vectors(first, second)[1, first.block_dim](c, e, f, d)
+    s, t = c.astype(np.float64).sum(axis=1), e.astype(np.float64).sum(axis=0)
+    assert relative_error(d, ((s * f + s) * f)[:, None] + t) < 1e-5

@@ -215,7 +215,7 @@ REFUSED = {
     ),
     "apply to registers": (
         lambda: devmath.apply(rotate, devmath.registers(FFT)),
-        f"devmath.apply: acc must be a devmath.accumulator, got the registers of {FFT!r}",
+        f"devmath.apply: acc must be a devmath.accumulator, or a row or column vector, got the registers of {FFT!r}",
     ),
     "apply of a Python function": (
         lambda: devmath.apply(max, devmath.accumulator(MM)),

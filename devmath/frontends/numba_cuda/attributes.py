@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.cuda import types
 from numba.cuda.cudadecl import registry as typing_registry
@@ -11,17 +12,19 @@ from numba.cuda.cudaimpl import registry as lowering_registry
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import AbstractTemplate, AttributeTemplate, Signature, bound_function, signature
 
+from ...dtypes import lookup
 from ...fragments import Digits
 from ...layouts import CHUNK_BYTES, TileLayout
 from .. import rules
-from .types import ConstantType, FragmentType, TileType, argument
+from .types import ConstantType, FragmentType, TileType, VectorType, argument, numba_type
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
-#: What a kernel may read from a descriptor or an operand: numbers, tuples of numbers, and descriptors.
+#: What a kernel may read from a descriptor or an operand: numbers, tuples of numbers, dtypes, and descriptors.
 CONSTANTS = frozenset(
     (
         *("m", "n", "k", "a", "b", "c", "threads", "block_dim", "launch_bounds", "shape", "size_bytes"),
+        *("dtype", "c_dtype", "accumulator_dtype"),
         *("forward", "inverse", "ffts_per_block", "elements_per_thread", "threads_per_fft"),
     )
 )
@@ -40,6 +43,8 @@ class _ConstantAttributes(AttributeTemplate):
             return types.literal(value)
         if isinstance(value, tuple):
             return types.UniTuple(types.intp, len(value))
+        if isinstance(value, np.dtype):
+            return types.DType(numba_type(lookup(value)))
         return ConstantType(value)
 
 
@@ -230,3 +235,11 @@ def _address_in_fragment(builder: ir.IRBuilder, ty: FragmentType, args: Any) -> 
 
 _register_items(TileType, rules.index_of_tile, types.UniTuple(types.intp, 2), _address_in_tile)
 _register_items(FragmentType, rules.index_of_fragment, types.intp, _address_in_fragment)
+
+
+def _address_in_vector(builder: ir.IRBuilder, ty: VectorType, args: Any) -> ir.Value:
+    slot = emit_digits(builder, ty.map.row_of_register.slots, builder.trunc(args[1], INT32))
+    return builder.gep(args[0], [builder.zext(slot, INT64)])
+
+
+_register_items(VectorType, rules.index_of_fragment, types.intp, _address_in_vector)

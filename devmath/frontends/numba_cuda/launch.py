@@ -36,7 +36,7 @@ class Requirements:
     dynamic_bytes : int
         The part of it that is dynamic, beyond the caller's own.
     exchanges : dict
-        The exchange buffers of transforms by size in bytes: address, and the flag that it may still be read.
+        The exchange buffers by size in bytes: address, and the flag that it may still be read.
     """
 
     owner: Gemm | FFT | None = None

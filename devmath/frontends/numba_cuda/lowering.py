@@ -25,7 +25,7 @@ from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
 from .plain_arrays import inspect, require
-from .types import FragmentType, TileType, element_name
+from .types import FragmentType, TileType, VectorType, element_name
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
@@ -44,10 +44,10 @@ def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any)
     return builder.bitcast(memory, context.get_value_type(sig.return_type))
 
 
-def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Value:
-    """Address of fresh registers, zeroed; a store that nothing reads costs nothing."""
+def registers(context: Any, builder: ir.IRBuilder, ty: FragmentType | VectorType, size: int) -> ir.Value:
+    """Address of so many fresh registers, zeroed; a store that nothing reads costs nothing."""
     annotate(context, builder, ty.desc)
-    array = ir.ArrayType(context.get_data_type(ty.element), ty.map.size)
+    array = ir.ArrayType(context.get_data_type(ty.element), size)
     memory = cgutils.alloca_once(builder, array)
     memory.align = 16
     builder.store(ir.Constant(array, None), memory)
@@ -57,7 +57,7 @@ def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Valu
 @lowered(blas_device.accumulator)
 @lowered(fft_device.registers)
 def lower_registers(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    return _registers(context, builder, sig.return_type)
+    return registers(context, builder, sig.return_type, sig.return_type.map.size)
 
 
 @lowered(fft_device.transform_index)
@@ -143,7 +143,7 @@ def _scalar_parts(context: Any, builder: ir.IRBuilder, ty: types.Type, value: ir
 def lower_fft(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     desc, data = sig.args[0].value, sig.args[1]
     annotate(context, builder, desc, transforms=1)
-    exchange = exchange_buffer(context, builder, desc)
+    exchange = exchange_buffer(context, builder, desc.plan.exchange_bytes)
     inverse = desc.direction == "inverse"
     form, operands = _transform_operands(context, builder, desc, data, args[1])
     stem = f"fft_{desc.n}_{desc.dtype.name}_{desc.direction}"
@@ -170,20 +170,20 @@ def _transform_operands(
 def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
     if isinstance(source, TileType):
-        text = _text(tile_source.load_fragment_from_tile, target.map, target.dtype, source.layout)
+        text = text_of(tile_source.load_fragment_from_tile, target.map, target.dtype, source.layout)
         unit = Unit.render(f"load_fragment_from_tile_{target.dtype.name}", text)
         call_unit(context, builder, unit, [args[1], args[0]])
         return context.get_dummy_value()
     array, dtype = _global_array(context, builder, source, args[0]), BY_NAME[element_name(source)]
     if isinstance(target, TileType):
-        text = _text(tile_source.load_tile, target.layout, target.threads)
+        text = text_of(tile_source.load_tile, target.layout, target.threads)
         call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
     elif isinstance(target.desc, Gemm):
-        text = _text(tile_source.load_fragment, target.map, target.dtype, dtype)
+        text = text_of(tile_source.load_fragment, target.map, target.dtype, dtype)
         call_unit(context, builder, Unit.render(f"load_fragment_{dtype.name}", text), [args[1], *array])
     else:
         annotate(context, builder, target.desc)
-        text = _text(fft_units.load_registers, target.desc.plan)
+        text = text_of(fft_units.load_registers, target.desc.plan)
         unit = Unit.render(f"load_fft_{target.desc.n}_{target.dtype.name}", text)
         call_unit(context, builder, unit, [args[1], array[0], args[2], *array[1:]])
     return context.get_dummy_value()
@@ -193,24 +193,24 @@ def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
 def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
     if isinstance(target, TileType):
-        text = _text(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
+        text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
     array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
     if isinstance(source, TileType):
-        text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
+        text = text_of(tile_source.store_tile, source.layout, source.threads, dtype)
         call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
     elif isinstance(source.desc, Gemm):
-        text = _text(tile_source.store_fragment, source.map, source.dtype, dtype)
+        text = text_of(tile_source.store_fragment, source.map, source.dtype, dtype)
         call_unit(context, builder, Unit.render(f"store_fragment_{dtype.name}", text), [args[0], *array])
     else:
-        text = _text(fft_units.store_registers, source.desc.plan)
+        text = text_of(fft_units.store_registers, source.desc.plan)
         unit = Unit.render(f"store_fft_{source.desc.n}_{dtype.name}", text)
         call_unit(context, builder, unit, [args[0], array[0], args[2], *array[1:]])
     return context.get_dummy_value()
 
 
-def _text(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
+def text_of(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
     """The text of a unit as a function of its symbol."""
     return lambda symbol: render(*parameters, symbol)
 
@@ -222,38 +222,3 @@ def _global_array(context: Any, builder: ir.IRBuilder, ty: types.Array, value: i
     if ty.ndim == 1:
         shape, strides = [INT64(1), *shape], [INT64(0), *strides]
     return [array.data, *shape, *strides]
-
-
-@lowered(verbs.apply)
-def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    function_type, acc = sig.args[:2]
-    extra_types, extra = sig.args[2:], args[2:]
-    call_types = (acc.element, types.intp, types.intp, *extra_types)
-    call_signature = function_type.get_call_type(context.typing_context, call_types, {})
-    call = context.get_function(function_type, call_signature)
-    context.add_linking_libs(getattr(call, "libs", ()))
-
-    fragment, rank = acc.map, block_rank(builder)
-    thread_row = builder.zext(emit_digits(builder, fragment.row_of_thread, rank), INT64)
-    thread_col = builder.zext(emit_digits(builder, fragment.col_of_thread, rank), INT64)
-
-    def replace(register: int, row: ir.Value, col: ir.Value) -> None:
-        address = builder.gep(args[1], [INT64(register)])
-        element = context.unpack_value(builder, acc.element, address)
-        result = call(builder, (element, row, col, *extra))
-        result = context.cast(builder, result, call_signature.return_type, acc.element)
-        context.pack_value(builder, acc.element, result, address)
-
-    for register in range(fragment.size):
-        row = builder.add(thread_row, INT64(fragment.row_of_register(register)), flags=("nuw", "nsw"))
-        col = builder.add(thread_col, INT64(fragment.col_of_register(register)), flags=("nuw", "nsw"))
-        if fragment.always_in_bounds:
-            replace(register, row, col)
-        else:
-            inside = builder.and_(
-                builder.icmp_unsigned("<", row, INT64(fragment.rows)),
-                builder.icmp_unsigned("<", col, INT64(fragment.cols)),
-            )
-            with builder.if_then(inside):
-                replace(register, row, col)
-    return context.get_dummy_value()

@@ -14,6 +14,7 @@ from ...fft_device import FFT
 from ...fragments import FragmentMap
 from ...layouts import TileLayout
 from .. import rules
+from ..vector_rules import VectorOperand
 
 
 class ConstantType(types.Type):
@@ -55,15 +56,32 @@ class TileType(types.Type):
 class FragmentType(types.Type):
     """A thread's share of a product or of a transform; at run time the address of its first register."""
 
-    def __init__(self, desc: Gemm | FFT, arch: str):
+    def __init__(self, desc: Gemm | FFT, arch: str, converted: DType | None = None):
         self.desc = desc
-        self.argument = rules.FragmentOperand(desc, arch)
+        self.argument = rules.FragmentOperand(desc, arch, converted)
         self.map, self.dtype = self.argument.map, self.argument.dtype
-        super().__init__(name=f"devmath.Fragment({desc!r} on {arch})")
+        super().__init__(name=f"devmath.Fragment({desc!r} of {self.dtype.name} on {arch})")
 
     @property
-    def key(self) -> tuple[Gemm | FFT, FragmentMap]:
-        return (self.desc, self.map)
+    def key(self) -> tuple[Gemm | FFT, FragmentMap, DType]:
+        return (self.desc, self.map, self.dtype)
+
+    @property
+    def element(self) -> types.Type:
+        return numba_type(self.dtype)
+
+
+class VectorType(types.Type):
+    """A thread's share of a value a row, or a column; at run time the address of its first slot."""
+
+    def __init__(self, argument: VectorOperand):
+        self.argument = argument
+        self.desc, self.map, self.dtype = argument.desc, argument.map, argument.dtype
+        super().__init__(name=f"devmath.Vector({argument} on {argument.arch})")
+
+    @property
+    def key(self) -> tuple[Gemm, str, FragmentMap, DType]:
+        return (self.desc, self.argument.axis, self.map, self.dtype)
 
     @property
     def element(self) -> types.Type:
@@ -75,6 +93,12 @@ def numba_type(dtype: DType) -> types.Type:
     return getattr(types, dtype.name)
 
 
+def dtype_of(ty: types.Type) -> DType | None:
+    """The row of our table that a NumPy scalar type or a dtype in kernel code names; None for anything else."""
+    named = ty.dtype if isinstance(ty, types.NumberClass | types.DType) else None
+    return next((row for row in BY_NAME.values() if numba_type(row) == named), None)
+
+
 _KINDS = {
     types.Integer: "integer",
     types.Complex: "complex",
@@ -83,11 +107,11 @@ _KINDS = {
 }
 
 
-def argument(ty: types.Type) -> rules.Argument:
+def argument(ty: types.Type) -> Any:
     """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
         return ty.value
-    if isinstance(ty, TileType | FragmentType):
+    if isinstance(ty, TileType | FragmentType | VectorType):
         return ty.argument
     if isinstance(ty, types.Array):
         return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
@@ -108,13 +132,14 @@ class _ConstantModel(models.OpaqueModel):
 class _PointerModel(models.PrimitiveModel):
     """A generic pointer to elements; LLVM recovers the address space once all is inlined."""
 
-    def __init__(self, manager: Any, fe_type: TileType | FragmentType):
+    def __init__(self, manager: Any, fe_type: TileType | FragmentType | VectorType):
         element = manager.lookup(fe_type.element).get_data_type()
         super().__init__(manager, fe_type, ir.PointerType(element))
 
 
 register_model(TileType)(_PointerModel)
 register_model(FragmentType)(_PointerModel)
+register_model(VectorType)(_PointerModel)
 
 
 @lower_constant(ConstantType)

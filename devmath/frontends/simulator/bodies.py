@@ -14,7 +14,7 @@ from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
 from .tile import PlainMatrix, Tile, matrix_of
-from .values import argument, convert, converts_to, space_of, unwrap
+from .values import argument, convert, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,12 +32,12 @@ def shared(operand: Any) -> Tile:
     place = (device_function(frame), frame.f_code, frame.f_lasti, operand.layout)
     with block.lock:
         if place not in block.tiles:
-            _reserve(block, place, operand.layout.size_bytes)
+            reserve(block, place, operand.layout.size_bytes)
             block.tiles[place] = Tile(block, operand.layout, Call.here("devmath.shared"))
         return block.tiles[place]
 
 
-def _reserve(block: Block, place: Any, size_bytes: int) -> None:
+def reserve(block: Block, place: Any, size_bytes: int) -> None:
     """Count shared memory, and refuse more than any architecture has."""
     block.shared_bytes[place] = size_bytes
     arch = max(ARCHITECTURES, key=shared_memory_limit_bytes)
@@ -225,7 +225,7 @@ def fft(desc: Any, data: Any) -> None:
     operand = _transform_data(transform, data)
     thread.block.bind(transform)
     with thread.block.lock:
-        _reserve(thread.block, transform.plan.exchange_bytes, transform.plan.exchange_bytes)
+        reserve(thread.block, transform.plan.exchange_bytes, transform.plan.exchange_bytes)
     call = Call.here("devmath.fft")
     if isinstance(operand, np.ndarray):
         _fft_registers(thread, transform, call, operand)
@@ -265,15 +265,3 @@ def _spectrum(desc: FFT, signal: np.ndarray) -> np.ndarray:
         wide = signal.astype(np.complex128)
         result = np.fft.fft(wide) if desc.direction == "forward" else np.fft.ifft(wide, norm="forward")
     return convert(result, desc.dtype)
-
-
-@simulated
-def apply(function: Any, acc: Any, *extra: Any) -> None:
-    current_thread("apply")
-    rules.apply(argument(function), argument(acc))
-    dtype = acc.dtype
-    for i in np.flatnonzero(acc.inside):
-        result = function(acc.values[i], int(acc.rows[i]), int(acc.cols[i]), *extra)
-        if not converts_to(result, dtype):
-            rules.refuse_result(acc, argument(result))
-        acc.values[i] = convert(result, dtype.numpy)

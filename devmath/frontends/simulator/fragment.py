@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...blas_device import Gemm
+from ...dtypes import DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
 from .. import rules
+from ..vector_rules import VectorOperand, seen_along
 from .values import argument, convert, converts_to, poisoned, space_of, unwrap
 
 
@@ -41,10 +43,12 @@ class Fragment(rules.FragmentOperand):
         The descriptor that made it; for a transform the forward one, since both directions hold data alike.
     thread : int
         Rank of the thread in its block.
+    converted : DType, optional
+        Type of the elements where it is not that of the sums.
     """
 
-    def __init__(self, desc: Gemm | FFT, thread: int):
-        super().__init__(desc)
+    def __init__(self, desc: Gemm | FFT, thread: int, converted: DType | None = None):
+        super().__init__(desc, converted=converted)
         self.thread = thread
         self.values = poisoned(self.size, self.dtype)
         if isinstance(desc, Gemm):
@@ -88,6 +92,56 @@ class Fragment(rules.FragmentOperand):
         if not 0 <= i < self.size:
             raise IndexError(f"{self} has registers 0 to {self.size - 1}, got {i}")
         return i
+
+
+class Vector(VectorOperand):
+    """A thread's share of a value for each row, or each column, of a product's result.
+
+    Parameters
+    ----------
+    made : VectorOperand
+        What a rule found that it is.
+    thread : int
+        Rank of the thread in its block.
+    values : numpy.ndarray
+        One value for each row, or each column, of the product. Elsewhere there is NaN.
+    """
+
+    def __init__(self, made: VectorOperand, thread: int, values: np.ndarray):
+        super().__init__(made.desc, made.axis, made.dtype)
+        self.thread = thread
+        self.rows = rows_of_slots(self.map, made.desc.plan.threads)[thread]
+        self.inside = self.rows < self.map.rows
+        self.values = poisoned(self.slots, self.dtype)
+        self.values[self.inside] = values[self.rows[self.inside]]
+        self._slot = self.map.row_of_register.slots
+
+    def of_register(self, fragment: FragmentMap, i: int) -> Any:
+        """The value that goes with register `i` of an accumulator."""
+        return self.values[seen_along(self.axis, fragment).row_of_register.slots(i)]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[self._item(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        slot = self._item(index)
+        if not converts_to(value, self.dtype):
+            rules.refuse_element(self, argument(value))
+        self.values[slot] = convert(value, self.dtype.numpy)
+
+    def _item(self, index: Any) -> int:
+        rules.index_of_fragment(argument(index))
+        i = operator.index(index)
+        if not 0 <= i < self.map.size:
+            raise IndexError(f"{self} goes with registers 0 to {self.map.size - 1}, got {i}")
+        return int(self._slot(i))
+
+
+@functools.cache
+def rows_of_slots(fragment: FragmentMap, threads: int) -> np.ndarray:
+    """The row of every slot of a row vector, (threads, slots)."""
+    thread, slot = np.ogrid[:threads, : fragment.row_of_register.count]
+    return fragment.row(thread, fragment.row_of_register.holder(slot))
 
 
 def registers_of(operand: str, size: int, value: Any) -> np.ndarray:

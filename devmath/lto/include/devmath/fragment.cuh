@@ -17,7 +17,11 @@ struct Digits {
   static constexpr int count = 1, maximum = 0;
   DEVMATH_DEVICE static constexpr int value(int) { return 0; }
   DEVMATH_DEVICE static constexpr int slot(int) { return 0; }
+  DEVMATH_DEVICE static constexpr int holder(int) { return 0; }
   DEVMATH_DEVICE static constexpr Digit of_stride(int) { return {1, 1}; }
+  DEVMATH_DEVICE static constexpr int bits_below(int) { return 0; }
+  DEVMATH_DEVICE static constexpr int count_from(int) { return 1; }
+  DEVMATH_DEVICE static constexpr int slot_from(int, int) { return 0; }
 };
 
 template <int kDivisor, int kModulus, int kStride, int... kRest>
@@ -30,6 +34,21 @@ struct Digits<kDivisor, kModulus, kStride, kRest...> {
   DEVMATH_DEVICE static constexpr int value(int x) { return digit(x) * kStride + Rest::value(x); }
   /// Which of the combinations of digits x has, from 0 on without gaps.
   DEVMATH_DEVICE static constexpr int slot(int x) { return digit(x) + kModulus * Rest::slot(x); }
+  /// The least number that has combination `slot`.
+  DEVMATH_DEVICE static constexpr int holder(int slot) {
+    return slot % kModulus * kDivisor + Rest::holder(slot / kModulus);
+  }
+  /// The bits of numbers below `end`, a power of two, that some digit depends on. Digits below it are powers of two.
+  DEVMATH_DEVICE static constexpr int bits_below(int end) {
+    return (kDivisor < end ? kDivisor * kModulus - kDivisor : 0) | Rest::bits_below(end);
+  }
+  /// Combinations of the digits of x / start alone, and which of them x has.
+  DEVMATH_DEVICE static constexpr int count_from(int start) {
+    return (kDivisor >= start ? kModulus : 1) * Rest::count_from(start);
+  }
+  DEVMATH_DEVICE static constexpr int slot_from(int start, int x) {
+    return kDivisor >= start ? digit(x) + kModulus * Rest::slot_from(start, x) : Rest::slot_from(start, x);
+  }
   /// The digit that a stride belongs to; one that is always 0 where there is none.
   DEVMATH_DEVICE static constexpr Digit of_stride(int stride) {
     return stride == kStride ? Digit{kDivisor, kModulus} : Rest::of_stride(stride);

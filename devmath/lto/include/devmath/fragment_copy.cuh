@@ -4,8 +4,8 @@
 // a load. Every register number is a constant after unrolling, so that a fragment stays in registers.
 //
 // An array whose rows, or columns, are contiguous, aligned and of whole runs (fragment_runs.cuh) is accessed by runs
-// of 16 bytes where the fragment has them; any other array element by element. All lanes of a warp call with the same
-// array: they exchange what they hold.
+// of 16 bytes where the fragment has them; any other array element by element. All lanes of a warp call: they exchange
+// what they hold.
 #pragma once
 
 #include "fragment_runs.cuh"
@@ -99,13 +99,13 @@ DEVMATH_DEVICE void load_elements_of(int thread, Element* rmem, StridedArray<con
 template <typename Fragment, typename ArrayElement>
 using ArrayRuns = Runs<Fragment, 16 / sizeof(ArrayElement), true>;
 
-/// Whether `gmem` can be accessed by runs along its rows; the same in all threads.
+/// Whether `gmem` can be accessed by runs along its rows; the same in all lanes of a warp, which exchange pieces then.
 template <typename Fragment, typename T>
 DEVMATH_DEVICE bool has_runs(StridedArray<T> gmem) {
   constexpr int length = ArrayRuns<Fragment, T>::length;
   // A complex number by itself is worth it: elements move in two parts.
   if constexpr (length == 1 && !IsComplex<T>::value) return false;
-  return gmem.has_aligned_rows(length * sizeof(T)) && gmem.columns % length == 0;
+  return all_lanes(gmem.has_aligned_rows(length * sizeof(T)) && gmem.columns % length == 0);
 }
 
 /// Thread `thread` writes its registers to `gmem`, the array clipped to the fragment's tile.

@@ -1,6 +1,6 @@
-// What the lanes of a warp tell each other, by shuffles. Every lane of the warp makes each of these calls.
+// What the lanes of a warp tell each other, by shuffles and votes. Every lane of the warp makes each of these calls.
 //
-// Where there is no GPU the shuffle is a declaration only: whoever emulates a warp defines it.
+// Where there is no GPU these two are declarations only: whoever emulates a warp defines them.
 #pragma once
 
 #include "platform.cuh"
@@ -11,11 +11,15 @@
 
 namespace devmath {
 
-/// The word of the lane whose number differs in `lane_bits`.
 #if DEVMATH_ON_GPU
+/// The word of the lane whose number differs in `lane_bits`.
 DEVMATH_DEVICE u32 shuffle_xor(u32 word, int lane_bits) { return __shfl_xor_sync(0xffffffffu, word, lane_bits); }
+
+/// True where the condition is true in every lane of the warp.
+DEVMATH_DEVICE bool all_lanes(bool condition) { return __all_sync(0xffffffffu, condition); }
 #else
 u32 shuffle_xor(u32 word, int lane_bits);
+bool all_lanes(bool condition);
 #endif
 
 /// Any number of bytes as the words that a shuffle moves.

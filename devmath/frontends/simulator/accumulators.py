@@ -1,0 +1,112 @@
+"""The verbs on accumulators: conversion, reductions, vectors of rows and columns, functions of the user's own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...accumulator_device import REDUCTIONS, VECTORS
+from ...dtypes import DType, lookup
+from .. import rules, vector_rules
+from ..vector_rules import VectorOperand, seen_along
+from .block import Thread, current_thread
+from .bodies import reserve, simulated
+from .calls import Call
+from .fragment import Fragment, Vector, coordinates
+from .values import argument, converts_to
+from .values import convert as rounded
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {"max": np.max, "min": np.min, "sum": np.sum}
+
+
+@simulated
+def convert(acc: Any, dtype: Any) -> Fragment:
+    thread = current_thread("convert")
+    made = vector_rules.convert(argument(acc), _dtype_of(dtype), argument(dtype))
+    result = Fragment(made.desc, thread.thread_id, made.converted)
+    result.values[:] = rounded(acc.values, result.values.dtype)
+    return result
+
+
+def _dtype_of(value: Any) -> DType | None:
+    """The row of our table that a dtype names; None for anything else, such as the name of one."""
+    if not isinstance(value, type | np.dtype):
+        return None
+    try:
+        return lookup(value)
+    except TypeError:
+        return None
+
+
+def _simulate_reduction(name: str) -> None:
+    operation = _OPERATIONS[name.split("_")[1]]
+
+    def reduce(acc: Any) -> Vector:
+        thread = current_thread(name)
+        made = vector_rules.reduction(name, argument(acc))
+        _reserve_for_warps(thread, made)
+        rows, cols, inside = coordinates(acc.map, made.desc.plan.threads)
+
+        def of_tile(shares: list[np.ndarray]) -> np.ndarray:
+            tile = np.empty((acc.map.rows, acc.map.cols), np.complex128 if made.dtype.is_complex else np.float64)
+            tile[rows[inside], cols[inside]] = np.stack(shares)[inside]
+            with np.errstate(all="ignore"):
+                return rounded(operation(tile, axis=1 if made.axis == "row" else 0), made.dtype.numpy)
+
+        call = Call.here(f"devmath.{name}")
+        return Vector(made, thread.thread_id, thread.block.meet(thread, call, made.desc, acc.values.copy(), of_tile))
+
+    reduce.__name__ = name
+    simulated(reduce)
+
+
+def _reserve_for_warps(thread: Thread, made: VectorOperand) -> None:
+    """Count the shared memory through which warps that share a row exchange results."""
+    if made.map.warps_of_row > 1:
+        size_bytes = made.map.warps_of_row * made.map.rows_reached * made.dtype.itemsize
+        with thread.block.lock:
+            reserve(thread.block, size_bytes, size_bytes)
+
+
+def _simulate_vector(name: str) -> None:
+    def vector(desc: Any, values: Any) -> Vector:
+        thread = current_thread(name)
+        made = vector_rules.vector(name, argument(desc), argument(values))
+        thread.block.bind(made.desc)
+        if not isinstance(values, Vector):
+            return Vector(made, thread.thread_id, np.full(made.map.rows, rounded(values, made.dtype.numpy)))
+
+        def of_tile(shares: list[Vector]) -> np.ndarray:
+            whole = np.empty(made.map.rows, made.dtype.numpy)
+            for share in shares:
+                whole[share.rows[share.inside]] = share.values[share.inside]
+            return whole
+
+        call = Call.here(f"devmath.{name}")
+        return Vector(made, thread.thread_id, thread.block.meet(thread, call, made.desc, values, of_tile))
+
+    vector.__name__ = name
+    simulated(vector)
+
+
+for _verb in REDUCTIONS:
+    _simulate_reduction(_verb.__name__)
+for _verb in VECTORS:
+    _simulate_vector(_verb.__name__)
+
+
+@simulated
+def apply(function: Any, acc: Any, *extra: Any) -> None:
+    current_thread("apply")
+    vector_rules.apply(argument(function), argument(acc), *map(argument, extra))
+    is_vector = isinstance(acc, Vector)
+    fragment = seen_along(acc.axis, acc.map) if is_vector else acc.map
+    for slot in np.flatnonzero(acc.inside):
+        # A vector's value goes with any register of its row.
+        register = acc.map.row_of_register.holder(int(slot)) if is_vector else int(slot)
+        place = (int(acc.rows[slot]),) if is_vector else (int(acc.rows[slot]), int(acc.cols[slot]))
+        others = (x.of_register(fragment, register) if isinstance(x, Vector) else x for x in extra)
+        result = function(acc.values[slot], *place, *others)
+        if not converts_to(result, acc.dtype):
+            rules.refuse_result(acc, argument(result))
+        acc.values[slot] = rounded(result, acc.dtype.numpy)
