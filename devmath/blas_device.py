@@ -9,8 +9,8 @@ import numpy as np
 from . import dtypes
 from .arguments import check_choice, check_positive_integer
 from .layouts import TileLayout
-from .lto import arch
-from .lto.variants import GEMM_VARIANTS, GemmPlan, select
+from .lto import arch as targets
+from .lto.variants import GEMM_VARIANTS, Choice, GemmPlan, GemmProblem, explain, select
 from .lto.variants import dtypes as dtypes_of
 from .verbs import KernelConstant, Verb
 
@@ -41,6 +41,11 @@ class Gemm(KernelConstant):
         at most four times that of "ieee"). Every other type has "ieee" alone.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents.
+    a_conj, b_conj : bool, optional
+        Multiply by the complex conjugate of A, of B: with a transposed view, ``load(x.T, sa)``, by the adjoint. No
+        effect on real types. Default False.
+    force_variant : str, optional
+        Name of the variant to compute with, one of those that `variant` may return. Default: the fastest.
 
     Raises
     ------
@@ -48,8 +53,8 @@ class Gemm(KernelConstant):
         If a dtype is none of the above, or an extent is no integer.
     ValueError
         If an extent is below 1, `threads` is no multiple of 32 in 32..1024, an order is neither "row" nor "col",
-        `math` is none that the type has, or A and B together exceed the 227 KB that the largest supported
-        architecture has.
+        `math` is none that the type has, `force_variant` cannot compute the product, or A and B together exceed the
+        227 KB that the largest supported architecture has.
 
     Notes
     -----
@@ -67,6 +72,9 @@ class Gemm(KernelConstant):
     c_dtype: Any = None
     math: str = "ieee"
     threads: int = None  # type: ignore[assignment]  # the plan fills it in
+    a_conj: bool = False
+    b_conj: bool = False
+    force_variant: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -77,6 +85,9 @@ class Gemm(KernelConstant):
         choices = tuple(dict.fromkeys((element.accumulator, element.name)))
         result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", choices)
         check_choice("math", self.math, MATH)
+        for name in ("a_conj", "b_conj"):
+            check_choice(name, getattr(self, name), (False, True))
+            object.__setattr__(self, name, bool(getattr(self, name)) and element.is_complex)
         if self.math != "ieee" and element.name != "float32":
             raise ValueError(f"math must be 'ieee' for {element.name}, got {self.math!r}")
         object.__setattr__(self, "dtype", element.numpy)
@@ -93,12 +104,15 @@ class Gemm(KernelConstant):
         c_dtype = "" if self.c_dtype == self.accumulator_dtype else f", c_dtype={self.c_dtype}"
         columns = "".join(f", {x}_order='col'" for x in OPERANDS if getattr(self, f"{x}_order") == "col")
         math = "" if self.math == "ieee" else f", math={self.math!r}"
-        return f"Gemm({self.m}, {self.n}, {self.k}, {self.dtype}{columns}{c_dtype}{math}, threads={self.threads})"
+        conj = "".join(f", {x}_conj=True" for x in "ab" if getattr(self, f"{x}_conj"))
+        forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
+        fields = f"{self.dtype}{columns}{c_dtype}{math}{conj}{forced}, threads={self.threads}"
+        return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
     def _check_memory(self, itemsize: int) -> None:
         """Refuse what no architecture can hold, before anything is planned."""
         needed = (self.m + self.n) * self.k * itemsize
-        largest = max(arch.shared_memory_limit_bytes(name) for name in arch.ARCHITECTURES)
+        largest = max(targets.shared_memory_limit_bytes(name) for name in targets.ARCHITECTURES)
         if needed > largest:
             raise ValueError(
                 f"m, n, k must leave A and B within {largest} bytes of shared memory, got {self.m}, {self.n}, {self.k}"
@@ -111,8 +125,47 @@ class Gemm(KernelConstant):
         return self.plan_on(None)
 
     def plan_on(self, arch: str | None) -> GemmPlan:
-        """How the variant in charge on a target, such as "sm_90a", lays out tiles and registers."""
+        """How the variant in charge on a target, such as "sm_90a", lays out tiles and registers.
+
+        Raises
+        ------
+        ValueError
+            If `force_variant` names one that the target does not have.
+        """
         return _plan(self, arch)
+
+    def variant(self, arch: str) -> Choice:
+        """Which variant computes this on a target, such as "sm_90a", on which units, and why.
+
+        Returns
+        -------
+        Choice
+            Its ``name``, ``unit`` and ``reason``; as text, all three.
+
+        Raises
+        ------
+        ValueError
+            If `arch` is no target that devmath knows, or lacks the one that `force_variant` names.
+        """
+        targets.compute_capability(arch)
+        return explain(self._problem, arch, self.force_variant)
+
+    @property
+    def _problem(self) -> GemmProblem:
+        element, result = dtypes.lookup(self.dtype), dtypes.lookup(self.c_dtype)
+        return GemmProblem(
+            m=self.m,
+            n=self.n,
+            k=self.k,
+            a=element,
+            b=element,
+            c=result,
+            accumulator=dtypes.BY_NAME[element.accumulator],
+            orders=(self.a_order, self.b_order, self.c_order),
+            threads=self.threads,
+            math=self.math,
+            conj=(self.a_conj, self.b_conj),
+        )
 
     @property
     def accumulator_dtype(self) -> np.dtype:
@@ -147,10 +200,8 @@ class Gemm(KernelConstant):
 
 @cache
 def _plan(desc: Gemm, arch: str | None) -> GemmPlan:
-    element, result = dtypes.lookup(desc.dtype), dtypes.lookup(desc.c_dtype)
-    orders = (desc.a_order, desc.b_order, desc.c_order)
-    problem = (desc.m, desc.n, desc.k, element, result, orders, desc.threads)
-    return select(GEMM_VARIANTS, element.name, *problem, math=desc.math, arch=arch).plan(*problem)
+    problem = desc._problem
+    return select(problem, arch, desc.force_variant).plan(problem)
 
 
 @dataclass(frozen=True)
@@ -171,11 +222,7 @@ class Operand(KernelConstant):
     @property
     def layout(self) -> TileLayout:
         """Placement in shared memory, of the variant that every target runs."""
-        return self.layout_on(None)
-
-    def layout_on(self, arch: str | None) -> TileLayout:
-        """Placement in shared memory on a target, such as "sm_90a"."""
-        return getattr(self.desc.plan_on(arch), self.name)
+        return getattr(self.desc.plan, self.name)
 
     @property
     def dtype(self) -> np.dtype:

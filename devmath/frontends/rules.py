@@ -19,6 +19,7 @@ from ..fft_device import FFT
 from ..fragments import FragmentMap
 from ..layouts import TileLayout
 from ..lto.arch import shared_memory_limit_bytes
+from ..lto.gemm_plan import GemmPlan
 
 
 class TypingError(numba_cuda_errors.TypingError, numba_errors.TypingError):
@@ -139,10 +140,24 @@ def descriptor(verb: str, argument: Argument) -> Any:
     return argument
 
 
+def plan(verb: str, mm: Gemm, arch: str | None) -> GemmPlan:
+    """The plan of a product on a target, which must have the variant that the descriptor forces."""
+    try:
+        return mm.plan_on(arch)
+    except ValueError as error:
+        raise TypingError(f"devmath.{verb}: {error}") from error
+
+
+def shared(desc: Argument, arch: str | None = None) -> TileLayout:
+    """An operand, or a transform: the placement of its tile."""
+    value = descriptor("shared", desc)
+    return getattr(plan("shared", value.desc, arch), value.name) if isinstance(value, Operand) else value.layout
+
+
 def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulator") -> Gemm:
     """A product whose accumulators must fit into registers."""
     mm = descriptor(verb, desc)
-    if problem := mm.plan_on(arch).register_form_problem:
+    if problem := plan(verb, mm, arch).register_form_problem:
         raise TypingError(f"devmath.{verb}: {problem}")
     return mm
 
@@ -150,13 +165,13 @@ def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulato
 def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
     """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc)."""
     mm = descriptor("gemm", desc)
-    plan = mm.plan_on(arch)
+    planned = plan("gemm", mm, arch)
     if len(operands) == 5:
         alpha, a, b, beta, c = operands
         for name, factor in (("alpha", alpha), ("beta", beta)):
-            if not converts_to(factor, plan.accumulator):
-                _refuse("gemm", name, f"a number that converts to {plan.accumulator.name}", factor)
-        _matrix("c", plan.c, c)
+            if not converts_to(factor, planned.accumulator):
+                _refuse("gemm", name, f"a number that converts to {planned.accumulator.name}", factor)
+        _matrix("c", planned.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
         _accumulators(FragmentOperand(accumulator(desc, arch, "gemm"), arch), acc)
@@ -164,8 +179,8 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         raise TypingError(
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
-    _matrix("a", plan.a, a)
-    _matrix("b", plan.b, b)
+    _matrix("a", planned.a, a)
+    _matrix("b", planned.b, b)
     return mm
 
 

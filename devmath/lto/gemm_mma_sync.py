@@ -4,7 +4,7 @@ from functools import cache
 
 from ..dtypes import DType
 from ..layouts import TileLayout
-from .gemm_plan import MAX_ACCUMULATOR_WORDS, GemmPlan, default_threads, padded_layout, swizzled_layout
+from .gemm_plan import MAX_ACCUMULATOR_WORDS, GemmPlan, GemmProblem, default_threads, padded_layout, swizzled_layout
 from .gemm_warp_tiling import round_up, warp_tiling
 
 DTYPES = ("float16", "bfloat16")
@@ -13,25 +13,22 @@ _MMA_CYCLES = 8  # of one m16n8k16
 
 
 @cache
-def plan(
-    m: int, n: int, k: int, dtype: DType, c_dtype: DType, orders: tuple[str, str, str], threads: int | None
-) -> GemmPlan:
-    """Plan an (m, n, k) product; `orders` are those of A, B and C; `threads` None leaves the number to the variant."""
+def plan(problem: GemmProblem) -> GemmPlan:
+    """Plan a product."""
+    m, n, k, dtype, orders, threads = problem.m, problem.n, problem.k, problem.a, problem.orders, problem.threads
     if threads is None:
         threads = default_threads(m, n, 1, MAX_ACCUMULATOR_WORDS)
-    tiling = warp_tiling(m, n, k, dtype, threads, _MMA_CYCLES)
+    tiling = warp_tiling(problem, threads, _MMA_CYCLES)
     rows, cols = tiling.reach(m, n)
     depth = round_up(k, tiling.k_step)
     return GemmPlan(
+        problem=problem,
         variant="mma_sync",
         header="devmath/gemm/mma_sync.cuh",
-        m=m,
-        n=n,
-        k=k,
         threads=threads,
         a=swizzled_layout(dtype, m, k, orders[0], (rows, depth)),
         b=swizzled_layout(dtype, k, n, orders[1], (depth, cols)),
-        c=_c_layout(c_dtype, m, n, orders[2]),
+        c=_c_layout(problem.c, m, n, orders[2]),
         fragment=tiling.fragment(m, n),
         template=f"MmaSyncBlock<Fragment, {tiling.row_blocks}, {tiling.col_blocks}>",
     )

@@ -2,16 +2,17 @@
 
 import struct
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from devmath.dtypes import BY_NAME, lookup
+from devmath.dtypes import BY_NAME
 from devmath.layouts import TileLayout
 from devmath.lto import gemm_source
-from devmath.lto.gemm_plan import GemmPlan
-from devmath.lto.variants import GEMM_VARIANTS, select
+from devmath.lto.gemm_plan import GemmPlan, GemmProblem
+from devmath.lto.variants import select
+from tests.problems import problem
 
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[1] / "devmath" / "lto" / "include"
@@ -31,22 +32,26 @@ class Case:
     threads: int | None = None
     c_dtype: str | None = None
     forms: tuple[str, ...] = ("tile", "tile", "tile")  # two of them: the register form
+    math: str = "ieee"
+    conj: tuple[bool, bool] = (False, False)
 
     @property
     def plan(self) -> GemmPlan:
-        dtype = BY_NAME[self.dtype]
-        orders = tuple({"r": "row", "c": "col"}[order] for order in self.orders)
-        variant = select(GEMM_VARIANTS, self.dtype)
-        c_dtype = lookup(self.c_dtype or dtype.accumulator)
-        return variant.plan(self.m, self.n, self.k, dtype, c_dtype, orders, self.threads)
+        return select(self.problem).plan(self.problem)
+
+    @property
+    def problem(self) -> GemmProblem:
+        plain = problem(self.m, self.n, self.k, self.dtype, self.orders, self.threads, self.c_dtype, self.math)
+        return replace(plain, conj=self.conj)
 
     @property
     def is_register_form(self) -> bool:
         return len(self.forms) == 2
 
     def __str__(self) -> str:
+        conj = "".join(f"-{name}_conj" for name, on in zip("ab", self.conj, strict=True) if on)
         threads, forms = self.threads or "default", "".join(form[0] for form in self.forms)
-        return f"{self.m}x{self.n}x{self.k}-{self.dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}"
+        return f"{self.m}x{self.n}x{self.k}-{self.dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}{conj}"
 
 
 def random(rng, dtype: str, *shape: int) -> np.ndarray:

@@ -38,9 +38,10 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
 
 @typed(verbs.shared)
 def type_shared(context: Any, operand: types.Type) -> Signature:
-    value = rules.descriptor("shared", argument(operand))
+    value: Any = argument(operand)
+    layout = rules.shared(value, target_arch())
     threads = value.desc.threads if isinstance(value, Operand) else value.threads
-    return signature(TileType(value.layout_on(target_arch()), threads), operand)
+    return signature(TileType(layout, threads), operand)
 
 
 @typed(blas_device.accumulator)

@@ -172,7 +172,7 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
         # Each element of C belongs to the thread that holds its sum. Sums are rounded once, then scaled in their type.
         dtype, owner = mm.accumulator_dtype, owners(mm.plan.fragment, mm.plan.threads)
         with np.errstate(all="ignore"):
-            result = alpha * convert(_product(call, tile_a, tile_b), dtype)
+            result = alpha * convert(_product(call, mm, tile_a, tile_b), dtype)
             if beta != 0:
                 result = result + beta * convert(tile_c.read(call, thread=owner), dtype)
         tile_c.write(call, result, thread=owner)
@@ -188,7 +188,7 @@ def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> No
     call = Call.here("devmath.gemm")
 
     def multiply(_: list[None]) -> np.ndarray:
-        return _product(call, tile_a, tile_b)
+        return _product(call, mm, tile_a, tile_b)
 
     sums = thread.block.meet(thread, call, (mm, tile_a.identity, tile_b.identity), None, multiply)
     rows, cols, inside = (table[thread.thread_id] for table in coordinates(mm.plan.fragment, mm.plan.threads))
@@ -203,11 +203,12 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
     return matrix_of(f"devmath.gemm: {name}", getattr(mm.plan, name), value)
 
 
-def _product(call: Call, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
+def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
     """A @ B in double precision."""
     wide = np.complex128 if a.layout.dtype.is_complex else np.float64
+    left, right = (tile.read(call).astype(wide) for tile in (a, b))
     with np.errstate(all="ignore"):
-        return a.read(call).astype(wide) @ b.read(call).astype(wide)
+        return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)
 
 
 @simulated
