@@ -224,7 +224,7 @@ def measure(case: Case, mm: devmath.Gemm, with_peer: bool, repeats: int, rounds:
     return Row(
         case=str(case),
         threads=mm.threads,
-        variant=mm.plan_on(arch).variant,
+        variant=mm.variant(arch).name,
         aim=case.aim,
         limit=limits.product_limit_tflops(*problem, limits.data_sheet_hz(mm.dtype.name, mm.math)),
         clock_mhz=hertz and hertz / 1e6,

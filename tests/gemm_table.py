@@ -5,8 +5,6 @@
 writes them into the page, between its marks. A test compares.
 """
 
-import sys
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import devmath
 from devmath.blas_device import MATH, ORDERS
 from devmath.dtypes import BY_NAME
 from devmath.lto.arch import ARCHITECTURES
-from devmath.lto.variants import GEMM_VARIANTS, Variant, dtypes
+from devmath.lto.variants import GEMM_VARIANTS, dtypes
 
 PAGE = Path(__file__).parents[1] / "docs" / "gemm.md"
 MARKS = ("<!-- written by python -m tests.gemm_table -->", "<!-- end -->")
@@ -29,8 +27,8 @@ def text() -> str:
     titles = ("type of A and B", "`math`", "sums", "tile", *ARCHITECTURES)
     names = (name for name in BY_NAME if name in dtypes(GEMM_VARIANTS))
     served = [row for name in names for math in _math_of(name) for row in _rows(name, math)]
-    variants = {variant.name: (f"`{variant.name}`", _unit(variant)) for variant in GEMM_VARIANTS}
-    return "\n".join([*_markdown(titles, served), "", *_markdown(("variant", "what it is"), list(variants.values()))])
+    units = [(f"`{variant.name}`", variant.unit) for variant in GEMM_VARIANTS]
+    return "\n".join([*_markdown(titles, served), "", *_markdown(("variant", "unit"), units)])
 
 
 def page_with(tables: str) -> str:
@@ -41,7 +39,7 @@ def page_with(tables: str) -> str:
 
 
 def _math_of(dtype: str) -> list[str]:
-    offered = {variant.math for variant in GEMM_VARIANTS if dtype in variant.dtypes}
+    offered = {math for variant in GEMM_VARIANTS if dtype in variant.dtypes for math in variant.math}
     return [math for math in MATH if math in offered]
 
 
@@ -50,7 +48,7 @@ def _rows(dtype: str, math: str) -> list[tuple[str, ...]]:
     cases_of: dict[tuple[str, ...], list[tuple[tuple[int, int, int], tuple[str, str]]]] = {}
     for tile, (a_order, b_order) in product(TILES, ORDERS_OF_A_AND_B):
         mm = devmath.Gemm(*tile, dtype, a_order=a_order, b_order=b_order, math=math)
-        answer = tuple(f"`{mm.plan_on(arch).variant}`" for arch in ARCHITECTURES)
+        answer = tuple(f"`{mm.variant(arch).name}`" for arch in ARCHITECTURES)
         cases_of.setdefault(answer, []).append((tile, (a_order, b_order)))
     sums = BY_NAME[dtype].accumulator
     return [(dtype, math, sums, _condition(cases), *answer) for answer, cases in cases_of.items()]
@@ -76,13 +74,6 @@ def _orders(pairs: set[tuple[str, str]]) -> str:
             if pairs == {pair for pair in ORDERS_OF_A_AND_B if pair[position] == order}:
                 return f", {operand} {order}"
     return ", " + " or ".join(f"A {a} and B {b}" for a, b in sorted(pairs))
-
-
-def _unit(variant: Variant) -> str:
-    """First sentence of the variant's module, less the words that all of them start with."""
-    plan = variant.plan.func if isinstance(variant.plan, partial) else variant.plan
-    sentence = (sys.modules[plan.__module__].__doc__ or "").partition("\n")[0]
-    return sentence.removeprefix("Plans of the GEMM variant ").removesuffix(".")
 
 
 def _markdown(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

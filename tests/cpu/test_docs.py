@@ -1,11 +1,19 @@
 """Pages that say what the code does say what it does now."""
 
+import pytest
+
+from devmath.lto.variants import GEMM_VARIANTS, dtypes
 from tests import gemm_table
 
 
 def test_the_page_of_products_shows_what_the_plans_say():
     stale = "docs/gemm.md is out of date: python -m tests.gemm_table writes its tables anew"
     assert gemm_table.PAGE.read_text() == gemm_table.page_with(gemm_table.text()), stale
+
+
+@pytest.mark.parametrize("dtype", dtypes(GEMM_VARIANTS))
+def test_every_type_has_a_line(dtype):
+    assert f"| {dtype} | ieee |" in gemm_table.text()
 
 
 def test_the_tables_tell_orders_and_tiles_apart():
