@@ -119,7 +119,7 @@ class Row:
     limit: float | None
     clock_mhz: float | None
     limit_at_clock: float | None
-    nvrtc_s: float
+    nvrtc_s: float  # of units that no case before had compiled
     devmath: Measured
     nvmath: dict[str, Measured] = field(default_factory=dict)
 
@@ -155,6 +155,17 @@ def repeated_product(mm: devmath.Gemm) -> Any:
         devmath.store(acc, c[cuda.blockIdx.x])
 
     return kernel
+
+
+def random_operands(mm: devmath.Gemm) -> tuple[np.ndarray, np.ndarray]:
+    """Operands that switch as many bits as real ones do: integers from the whole range of their type."""
+    rng = np.random.default_rng()
+    a, b = operands(rng, mm)
+    if not np.issubdtype(mm.dtype, np.integer):
+        return a, b
+    range_of = np.iinfo(mm.dtype)
+    a, b = (rng.integers(range_of.min, range_of.max, x.shape, x.dtype, endpoint=True) for x in (a, b))
+    return a, b
 
 
 def ours(mm: devmath.Gemm, a: np.ndarray, b: np.ndarray) -> Contender:
@@ -197,7 +208,7 @@ def _blocks_per_multiprocessor(compiled: Any, threads: int, shared_bytes: int) -
 def measure(case: Case, mm: devmath.Gemm, with_peer: bool, repeats: int, rounds: int) -> Row:
     """Time one case on all multiprocessors, beside the peer where it is asked for."""
     device = cuda.get_current_device()
-    a, b = operands(np.random.default_rng(), mm)
+    a, b = random_operands(mm)
     first_kernel.SPENT["nvrtc"] = 0.0
     contenders = {"devmath": ours(mm, a, b)}
     nvrtc_s = first_kernel.SPENT["nvrtc"]
