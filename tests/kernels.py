@@ -115,6 +115,27 @@ def fft_tile(fft: devmath.FFT) -> Callable[..., Any]:
     return kernel
 
 
+def fft_pipelined(fft: devmath.FFT) -> Callable[..., Any]:
+    """`fft_tile` with a grid of any size: a block's next rows are on their way while it transforms: kernel(x, y)."""
+    rows_per_block = fft.ffts_per_block
+
+    @cuda.jit
+    def kernel(x, y):
+        tiles = devmath.shared(fft, stages=2)
+        first, step = cuda.blockIdx.x * rows_per_block, cuda.gridDim.x * rows_per_block
+        s = 0
+        devmath.load(x[first:], tiles[s])
+        while first < x.shape[0]:
+            devmath.wait()
+            devmath.load(x[first + step :], tiles[s ^ 1])
+            devmath.fft(fft, tiles[s])
+            devmath.wait(pending=1)
+            devmath.store(tiles[s], y[first:])
+            first, s = first + step, s ^ 1
+
+    return kernel
+
+
 def convolve(fft: devmath.FFT) -> Callable[..., Any]:
     """Multiply the spectrum of each row by h, and transform back (unnormalised): kernel(x, h, y)."""
 
@@ -181,6 +202,54 @@ def gemm_grid(mm: devmath.Gemm) -> Callable[..., Any]:
             devmath.wait()
             devmath.gemm(mm, sa, sb, acc)
             devmath.wait()
+        devmath.store(acc, c[row:, col:])
+
+    return kernel
+
+
+def gemm_pipelined(mm: devmath.Gemm, stages: int) -> Callable[..., Any]:
+    """`gemm_grid` with the loads of ``stages - 1`` steps under way, and one wait a step: kernel(a, b, c)."""
+    ahead, pending = stages - 1, 2 * (stages - 2)
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a, stages=stages), devmath.shared(mm.b, stages=stages)
+        acc = devmath.accumulator(mm)
+        row, col = cuda.blockIdx.y * mm.m, cuda.blockIdx.x * mm.n
+        for s in range(ahead):
+            devmath.load(a[row:, s * mm.k :], sa[s])
+            devmath.load(b[s * mm.k :, col:], sb[s])
+        for t in range((a.shape[1] + mm.k - 1) // mm.k):
+            devmath.wait(pending=pending)
+            k0, s = (t + ahead) * mm.k, (t + ahead) % stages
+            devmath.load(a[row:, k0:], sa[s])
+            devmath.load(b[k0:, col:], sb[s])
+            devmath.gemm(mm, sa[t % stages], sb[t % stages], acc)
+        devmath.wait()
+        devmath.store(acc, c[row:, col:])
+
+    return kernel
+
+
+def gemm_double_buffered(mm: devmath.Gemm) -> Callable[..., Any]:
+    """`gemm_grid` with two stages, loaded before the wait for the stage before, so that a step has two waits."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a, 2), devmath.shared(mm.b, 2)
+        acc = devmath.accumulator(mm)
+        row, col = cuda.blockIdx.y * mm.m, cuda.blockIdx.x * mm.n
+        s = 0
+        devmath.load(a[row:, :], sa[s])
+        devmath.load(b[:, col:], sb[s])
+        for k0 in range(mm.k, a.shape[1] + mm.k, mm.k):
+            devmath.load(a[row:, k0:], sa[s ^ 1])
+            devmath.load(b[k0:, col:], sb[s ^ 1])
+            devmath.wait(pending=2)
+            devmath.gemm(mm, sa[s], sb[s], acc)
+            devmath.wait(pending=2)
+            s ^= 1
+        devmath.wait()
         devmath.store(acc, c[row:, col:])
 
     return kernel

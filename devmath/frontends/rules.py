@@ -48,6 +48,17 @@ class TileOperand:
 
 
 @dataclass(frozen=True, eq=False)
+class StackOperand:
+    """Tiles of one layout in shared memory, one behind another."""
+
+    layout: TileLayout
+    stages: int
+
+    def __str__(self) -> str:
+        return f"{self.stages} stages of {TileOperand(self.layout)}"
+
+
+@dataclass(frozen=True, eq=False)
 class FragmentOperand:
     """A thread's share of a product or of a transform.
 
@@ -91,18 +102,19 @@ class ArrayOperand:
 class OtherOperand:
     """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
 
-    `type` is of the front end's own: only its text counts.
+    `type` is of the front end's own: only its text counts. `value` is that of an integer, where it is known now.
     """
 
     type: object
     kind: str
     items: "tuple[Argument, ...]" = ()
+    value: int | None = None
 
     def __str__(self) -> str:
         return str(self.type)
 
 
-Argument = Gemm | FFT | Operand | TileOperand | FragmentOperand | ArrayOperand | OtherOperand
+Argument = Gemm | FFT | Operand | TileOperand | StackOperand | FragmentOperand | ArrayOperand | OtherOperand
 
 
 def _is(argument: Argument, *kinds: str) -> bool:
@@ -280,6 +292,12 @@ def index_of_tile(index: Argument) -> None:
     items = index.items if isinstance(index, OtherOperand) else ()
     if len(items) != 2 or not all(_is(item, "integer") for item in items):
         raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
+
+
+def index_of_stack(index: Argument) -> None:
+    """Accept one integer."""
+    if not _is(index, "integer"):
+        raise TypingError(f"stages of a tile take one integer, stack[s], got stack[{index}]")
 
 
 def index_of_fragment(index: Argument) -> None:

@@ -57,7 +57,7 @@ class Tile(rules.TileOperand):
             return self._memory[offsets(self.layout)[where]]
 
     def write(self, call: Call, values: Any, where: Any = WHOLE, thread: Any = ANY, landing: bool = False) -> None:
-        """Set the elements at `where`; where it is `landing` they are not there before the next `devmath.wait`."""
+        """Set the elements at `where`; where it is `landing` they are not there before `devmath.wait` says so."""
         with self._block.lock:
             self._require_order(self._writes, call, "writes", "wrote", where, thread)
             self._require_order(self._reads, call, "writes", "may still read", where, thread)
@@ -78,8 +78,14 @@ class Tile(rules.TileOperand):
         element = int(rows[first]), int(cols[first])
         raise SimulationError(
             f"{call} by {who(int(np.broadcast_to(thread, shape)[first]))} {does} element {element} of {self} (made at"
-            f" {self.origin.site}), which {earlier.describe(element)} {did}: devmath.wait() must come between"
+            f" {self.origin.site}), which {earlier.describe(element)} {did}: {self._remedy()} must come between"
         )
+
+    def _remedy(self) -> str:
+        """The `devmath.wait` that lands what is on its way to this tile, or else a barrier."""
+        landing = self._block.landing
+        newer = len(landing) - 1 - landing.index(self) if self in landing else 0
+        return f"devmath.wait(pending={newer}), or less," if newer else "devmath.wait()"
 
     def __getitem__(self, index: Any) -> Any:
         where = self._element(index)
@@ -97,6 +103,37 @@ class Tile(rules.TileOperand):
         if not (0 <= row < self.layout.rows and 0 <= col < self.layout.cols):
             raise IndexError(f"{self} (made at {self.origin.site}) has no element {(row, col)}")
         return row, col
+
+
+class Stack(rules.StackOperand):
+    """Tiles of one layout, one behind another: ``stack[s]``.
+
+    Parameters
+    ----------
+    block : Block
+        The block whose memory it is.
+    layout : TileLayout
+        Placement of the elements of each tile.
+    stages : int
+        Number of tiles.
+    origin : Call
+        The `devmath.shared` that made it.
+    """
+
+    def __init__(self, block: Block, layout: TileLayout, stages: int, origin: Call):
+        super().__init__(layout, stages)
+        self.origin = origin
+        self._tiles = [Tile(block, layout, origin) for _ in range(stages)]
+
+    def __len__(self) -> int:
+        return self.stages
+
+    def __getitem__(self, index: Any) -> Tile:
+        rules.index_of_stack(argument(index))
+        stage = operator.index(index)
+        if not 0 <= stage < self.stages:
+            raise IndexError(f"{self} (made at {self.origin.site}) are numbered 0 to {self.stages - 1}, got {stage}")
+        return self._tiles[stage]
 
 
 class PlainMatrix:
