@@ -62,7 +62,7 @@ def main() -> None:
     rows = np.unique(np.linspace(0, m - 1, 128, dtype=int))  # the first, the last, and some between
     want = a[rows].astype(np.float64) @ b.astype(np.float64)
     error = np.linalg.norm(c.copy_to_host()[rows] - want) / np.linalg.norm(want)
-    assert error < 1e-5, f"relative error {error:.1e}"
+    assert error < 1e-4, f"relative error {error:.1e}"  # float32 sums of 16-bit numbers, k of them
     print(
         f"{m}x{n}x{k} in {mm.dtype}, {STAGES} stages: {seconds * 1e3:.2f} ms,"
         f" {2 * m * n * k / seconds / 1e12:.3g} TFLOP/s, relative error {error:.1e} against NumPy"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import cuda
+from numba import cuda, types
 
 import devmath
 
@@ -253,6 +253,50 @@ def gemm_double_buffered(mm: devmath.Gemm) -> Callable[..., Any]:
         devmath.store(acc, c[row:, col:])
 
     return kernel
+
+
+def gemm_plain(mm: devmath.Gemm, view: bool = False) -> Callable[..., Any]:
+    """`gemm_tile` through ``cuda.shared.array``s with longer lines than needed, or views into the middle of such.
+
+    kernel(alpha, a, b, beta, c), each array as memory lies: transposed for an operand of order "col".
+    """
+    dtype, result = (getattr(types, each.name) for each in (mm.dtype, mm.c_dtype))
+    layouts = tuple(operand.layout for operand in (mm.a, mm.b, mm.c))
+    (rows_a, cols_a), (rows_b, cols_b), (rows_c, cols_c) = ((x.lines, x.line_length) for x in layouts)
+    extents_a, extents_b, extents_c = ((x.lines + 1, x.line_length + 5) for x in layouts)
+    threads = mm.threads
+
+    @cuda.jit(device=True)
+    def copy(source, target):
+        for i in range(min(source.shape[0], target.shape[0])):
+            for j in range(cuda.threadIdx.x, min(source.shape[1], target.shape[1]), threads):
+                target[i, j] = source[i, j]
+
+    @cuda.jit(device=True)
+    def multiply(alpha, a, smem_a, b, smem_b, beta, c, smem_c):
+        copy(a, smem_a)
+        copy(b, smem_b)
+        copy(c, smem_c)
+        devmath.wait()
+        devmath.gemm(mm, alpha, smem_a, smem_b, beta, smem_c)
+        devmath.wait()
+        copy(smem_c, c)
+
+    @cuda.jit
+    def padded(alpha, a, b, beta, c):
+        smem_a = cuda.shared.array(extents_a, dtype)
+        smem_b = cuda.shared.array(extents_b, dtype)
+        smem_c = cuda.shared.array(extents_c, result)
+        multiply(alpha, a, smem_a, b, smem_b, beta, c, smem_c)
+
+    @cuda.jit
+    def in_views(alpha, a, b, beta, c):
+        smem_a = cuda.shared.array(extents_a, dtype)[1 : 1 + rows_a, 3 : 3 + cols_a]
+        smem_b = cuda.shared.array(extents_b, dtype)[1 : 1 + rows_b, 3 : 3 + cols_b]
+        smem_c = cuda.shared.array(extents_c, result)[1 : 1 + rows_c, 3 : 3 + cols_c]
+        multiply(alpha, a, smem_a, b, smem_b, beta, c, smem_c)
+
+    return in_views if view else padded
 
 
 def gemm_chained(first: devmath.Gemm, second: devmath.Gemm) -> Callable[..., Any]:

@@ -20,11 +20,11 @@ from ...lto.arch import compute_capability
 from ...lto.gemm_plan import GemmPlan
 from ...lto.unit import Unit
 from ...verbs import Verb
-from .. import rules
+from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
-from .plain_arrays import inspect, require
+from .plain_arrays import inspect, line_distance, require
 from .types import FragmentType, StackType, TileType, element_name
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
@@ -122,8 +122,11 @@ def _plain_tile(
 ) -> list[ir.Value]:
     """Address and leading dimension of a plain array that holds the lines of a tile; a 1-D one is dense."""
     array = inspect(context, builder, ty, value)
-    require(context, builder, operand, array, "shared", rules.extents_of(layout, ty.ndim))
-    ld = array.shape[1] if ty.ndim == 2 else INT64(layout.line_length)
+    require(context, builder, operand, array, "shared", plain_array_rules.extents_of(layout, ty.ndim))
+    if ty.ndim == 1:
+        ld = INT64(layout.line_length)
+    else:
+        ld = array.shape[1] if ty.layout == "C" else line_distance(builder, operand, array, layout)
     return [array.data, builder.trunc(ld, INT32)]
 
 

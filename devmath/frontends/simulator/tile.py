@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import SimulationError
 from ...layouts import TileLayout
-from .. import rules
+from .. import plain_array_rules, rules
 from .accesses import ANY, LANDING, Accesses, who
 from .block import Block, current_thread
 from .calls import Call
@@ -142,7 +142,7 @@ class PlainMatrix:
     Parameters
     ----------
     array : numpy.ndarray
-        C-ordered: 2-D of at least the tile's lines, or 1-D and dense.
+        2-D of at least the tile's lines, each a run of elements; or 1-D and dense.
     layout : TileLayout
         Of the tile; its leading dimension does not count.
     """
@@ -170,5 +170,9 @@ def matrix_of(operand: str, layout: TileLayout, value: Any) -> Tile | PlainMatri
     if isinstance(value, Tile):
         return value
     array = unwrap(value)
-    rules.plain_array(operand, "shared", rules.extents_of(layout, array.ndim), space_of(value), array.shape)
+    plain_array_rules.plain_array(
+        operand, "shared", plain_array_rules.extents_of(layout, array.ndim), space_of(value), array.shape
+    )
+    if not array.flags.c_contiguous:
+        plain_array_rules.plain_lines(operand, layout, array.strides)
     return PlainMatrix(array, layout)
