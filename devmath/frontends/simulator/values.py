@@ -56,7 +56,7 @@ class _TypeOf:
 
 def argument(value: Any) -> rules.Argument:
     """What a value is to the rules."""
-    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.FragmentOperand):
+    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.StackOperand | rules.FragmentOperand):
         return value
     array = unwrap(value)
     if isinstance(array, np.ndarray):
@@ -64,7 +64,7 @@ def argument(value: Any) -> rules.Argument:
         return rules.ArrayOperand(array.ndim, str(array.dtype), layout, array.flags.writeable)
     items = tuple(map(argument, value)) if isinstance(value, tuple) else ()
     kind = next((kind for kind, classes in _KINDS.items() if isinstance(value, classes)), "other")
-    return rules.OtherOperand(_TypeOf(value), kind, items)
+    return rules.OtherOperand(_TypeOf(value), kind, items, int(value) if kind == "integer" else None)
 
 
 def converts_to(value: Any, dtype: DType) -> bool:
