@@ -92,8 +92,12 @@ def test_a_plan_keeps_what_was_asked(case):
     for name, shape in layouts.items():
         layout = getattr(plan, name)
         assert (layout.rows, layout.cols) == shape
-        assert layout.order == dict(case.fields).get(f"{name}_order", "row")
-    assert plan.a.dtype is plan.b.dtype is element
+        plain = plan.plain(name)
+        assert (plain.dtype, plain.rows, plain.cols) == (layout.dtype, *shape)
+        assert plain.order == dict(case.fields).get(f"{name}_order", "row")
+        if layout.dtype.itemsize > 1:
+            assert layout.order == plain.order
+    assert (plan.a.dtype, plan.b.dtype) == (element, lookup(mm.b_dtype))
     assert (plan.fragment.rows, plan.fragment.cols) == (case.m, case.n)
 
 
