@@ -38,7 +38,7 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
 
 @typed(verbs.shared)
 def type_shared(context: Any, operand: types.Type) -> Signature:
-    value = argument(operand)
+    value: Any = argument(operand)
     layout = rules.shared(value, target_arch())
     threads = value.desc.threads if isinstance(value, Operand) else value.threads
     return signature(TileType(layout, threads), operand)
