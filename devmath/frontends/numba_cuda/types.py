@@ -51,6 +51,11 @@ class TileType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.layout.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``t[i, j]`` is: an element, or float32 for float8, with which Numba does not compute."""
+        return types.float32 if self.layout.dtype.name in float8.TYPES else self.element
+
 
 class FragmentType(types.Type):
     """A thread's share of a product or of a transform; at run time the address of its first register."""
@@ -69,10 +74,22 @@ class FragmentType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``acc[i]`` is."""
+        return self.element
+
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
     return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
+
+
+def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType) -> bool:
+    """Whether a value can become an element: Numba would also make an integer of a fraction."""
+    if holder.argument.dtype.is_integer and not isinstance(value, types.Integer | types.Boolean):
+        return False
+    return bool(context.can_convert(value, holder.value))
 
 
 _KINDS = {
