@@ -123,8 +123,13 @@ def _is(argument: Argument, *kinds: str) -> bool:
 
 
 def converts_to(argument: Argument, dtype: DType) -> bool:
-    """True for a number, but for a complex one to a real type."""
-    return _is(argument, "integer", "real") or (_is(argument, "complex") and dtype.is_complex)
+    """True for a number, but for a complex one to a real type, and for a fraction to an integer type."""
+    kinds = ("integer", *(("real",) if not dtype.is_integer else ()), *(("complex",) if dtype.is_complex else ()))
+    return _is(argument, *kinds)
+
+
+def _number(dtype: DType) -> str:
+    return f"{'an integer' if dtype.is_integer else 'a number'} that converts to {dtype.name}"
 
 
 # The verbs.
@@ -182,7 +187,7 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         alpha, a, b, beta, c = operands
         for name, factor in (("alpha", alpha), ("beta", beta)):
             if not converts_to(factor, planned.accumulator):
-                _refuse("gemm", name, f"a number that converts to {planned.accumulator.name}", factor)
+                _refuse("gemm", name, _number(planned.accumulator), factor)
         _matrix("c", planned.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
@@ -259,7 +264,7 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
     if not isinstance(source, TileOperand | FragmentOperand):
         _refuse("store", "source", "a tile, an accumulator or registers", source)
-    convertible = tuple(name for name, dtype in BY_NAME.items() if dtype.is_complex == source.dtype.is_complex)
+    convertible = tuple(name for name, dtype in BY_NAME.items() if source.dtype.converts_to(dtype))
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
@@ -303,7 +308,7 @@ def apply(function: Argument, acc: Argument) -> None:
 
 def refuse_result(acc: FragmentOperand, result: Argument) -> NoReturn:
     """Say that what a function of `devmath.apply` returned does not convert to an element."""
-    _refuse("apply", "the result of function", f"a number that converts to {acc.dtype.name}", result)
+    _refuse("apply", "the result of function", _number(acc.dtype), result)
 
 
 # Elements of tiles and fragments.

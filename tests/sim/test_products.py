@@ -8,7 +8,7 @@ from numba import cuda
 import devmath
 from tests import kernels
 from tests.cases import GEMM_CASES, ORDERS
-from tests.oracle import GEMM_BOUND, normal, operands, product, relative_error
+from tests.oracle import GEMM_BOUND, factors, normal, operands, product, relative_error, unset
 
 SMALL = [case for case in GEMM_CASES if case.small]
 
@@ -31,8 +31,9 @@ def test_tile_form(case, rng):
     mm = case.descriptor()
     a, b = operands(rng, mm)
     c = normal(rng, (mm.m, mm.n), mm.c_dtype)
-    want = 2 * product(a, b, mm) - 0.5 * c
-    kernels.gemm_tile(mm)[1, mm.block_dim](scalar(mm, 2), a, b, scalar(mm, -0.5), c)
+    alpha, beta = factors(mm)
+    want = alpha * product(a, b, mm) + beta * c.astype(mm.accumulator_dtype)
+    kernels.gemm_tile(mm)[1, mm.block_dim](alpha, a, b, beta, c)
     assert relative_error(c, want) < 2 * bound(c.dtype)
 
 
@@ -40,7 +41,7 @@ def test_tile_form(case, rng):
 def test_register_form_over_any_depth(case, rng):
     mm = case.descriptor()
     a, b = operands(rng, mm, k=2 * mm.k + 1)
-    c = np.full((mm.m, mm.n), np.nan, mm.accumulator_dtype)
+    c = unset((mm.m, mm.n), mm.accumulator_dtype)
     kernels.gemm_accumulator(mm)[1, mm.block_dim](a, b, c)
     assert relative_error(c, product(a, b, mm)) < bound(c.dtype)
 

@@ -12,7 +12,7 @@ from ...blas_device import Operand
 from ...verbs import Verb
 from .. import call_rules, rules
 from .linking import target_arch
-from .types import FragmentType, StackType, TileType, argument, numba_type
+from .types import FragmentType, StackType, TileType, argument, converts_to, numba_type
 
 #: Numba's type of each verb.
 VERB_TYPES: dict[Any, types.Function] = {}
@@ -112,6 +112,6 @@ def type_store(context: Any, source: types.Type, target: types.Type, *row: types
 def type_apply(context: Any, function: types.Type, acc: types.Type, *extra: types.Type) -> Signature:
     rules.apply(argument(function), argument(acc))
     result = function.get_call_type(context, (acc.element, types.intp, types.intp, *extra), {}).return_type
-    if not context.can_convert(result, acc.element):
+    if not converts_to(context, result, acc):
         rules.refuse_result(acc.argument, argument(result))
     return signature(types.none, function, acc, *extra)

@@ -13,7 +13,7 @@ from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
 from ...layouts import TileLayout
-from .. import rules
+from .. import float8, rules
 
 
 class ConstantType(types.Type):
@@ -56,6 +56,11 @@ class TileType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.layout.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``t[i, j]`` is: an element, or float32 for float8, with which Numba does not compute."""
+        return types.float32 if self.layout.dtype.name in float8.TYPES else self.element
+
 
 class StackType(types.Type):
     """Tiles of one layout in shared memory, one behind another; at run time the address of the first."""
@@ -96,10 +101,22 @@ class FragmentType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``acc[i]`` is."""
+        return self.element
+
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return getattr(types, dtype.name)
+    return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
+
+
+def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType) -> bool:
+    """Whether a value can become an element: Numba would also make an integer of a fraction."""
+    if holder.argument.dtype.is_integer and not isinstance(value, types.Integer | types.Boolean):
+        return False
+    return bool(context.can_convert(value, holder.value))
 
 
 _KINDS = {

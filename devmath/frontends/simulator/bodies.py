@@ -15,7 +15,7 @@ from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
 from .tile import PlainMatrix, Stack, Tile, matrix_of
-from .values import argument, convert, converts_to, space_of, unwrap
+from .values import argument, convert, converts_to, poison, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,16 +206,17 @@ def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> No
         total = accumulators[inside].astype(sums.dtype) + sums[rows[inside], cols[inside]]
     accumulators[inside] = convert(total, accumulators.dtype)
     # What the instructions make of the memory around the tile is no number to rely on.
-    accumulators[~inside] = np.nan
+    accumulators[~inside] = poison(mm.plan.accumulator)
 
 
 def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
-    return matrix_of(f"devmath.gemm: {name}", getattr(mm.plan, name), value)
+    return matrix_of(f"devmath.gemm: {name}", mm.plan.plain(name), value)
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
-    """A @ B in double precision."""
-    wide = np.complex128 if a.layout.dtype.is_complex else np.float64
+    """A @ B in double precision; of integers in 64 bits."""
+    dtype = a.layout.dtype
+    wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
     left, right = (tile.read(call).astype(wide) for tile in (a, b))
     with np.errstate(all="ignore"):
         return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)

@@ -12,7 +12,7 @@ from .. import plain_array_rules, rules
 from .accesses import ANY, LANDING, Accesses, who
 from .block import Block, current_thread
 from .calls import Call
-from .values import argument, convert, converts_to, poisoned, space_of, unwrap
+from .values import argument, convert, converts_to, element, poisoned, space_of, unwrap
 
 WHOLE = (slice(None), slice(None))
 
@@ -89,7 +89,7 @@ class Tile(rules.TileOperand):
 
     def __getitem__(self, index: Any) -> Any:
         where = self._element(index)
-        return self.read(Call.here("t[i, j]"), where, current_thread("shared").thread_id)
+        return element(self.read(Call.here("t[i, j]"), where, current_thread("shared").thread_id), self.layout.dtype)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         where = self._element(index)
@@ -166,7 +166,7 @@ class PlainMatrix:
 
 
 def matrix_of(operand: str, layout: TileLayout, value: Any) -> Tile | PlainMatrix:
-    """A tile, or a plain array in shared memory that can hold one of `layout`."""
+    """A tile, or a plain array in shared memory that can hold the lines of `layout`."""
     if isinstance(value, Tile):
         return value
     array = unwrap(value)
