@@ -18,7 +18,7 @@ def check_positive_integer(name: str, value: Any) -> int:
     return number
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Refuse a `value` that is none of `choices`."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

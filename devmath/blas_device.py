@@ -9,8 +9,8 @@ import numpy as np
 from . import dtypes
 from .arguments import check_choice, check_positive_integer
 from .layouts import TileLayout
-from .lto import arch
-from .lto.variants import GEMM_VARIANTS, GemmPlan, select
+from .lto import arch as targets
+from .lto.variants import GEMM_VARIANTS, Choice, GemmPlan, GemmProblem, explain, select
 from .lto.variants import dtypes as dtypes_of
 from .verbs import KernelConstant, Verb
 
@@ -29,18 +29,32 @@ class Gemm(KernelConstant):
         Extents in elements: A is (m, k), B is (k, n), C is (m, n). Any positive numbers whose A and B fit into shared
         memory.
     dtype : dtype, optional
-        Element type of A and B: float16, bfloat16 (``ml_dtypes.bfloat16`` or the name), float32, float64, complex64
-        or complex128. Default float32.
+        Element type of A, and of B unless `b_dtype` says otherwise: float16, bfloat16, float32, float64, complex64,
+        complex128, int8, uint8, float8_e4m3fn or float8_e5m2; those that NumPy lacks by name or as of ``ml_dtypes``.
+        Default float32.
     a_order, b_order, c_order : {"row", "col"}, optional
-        How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides.
+        How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides. Tiles of
+        8-bit A and B always lie with k along their lines, which is all that tensor cores read: for those the order is
+        that of a plain ``cuda.shared.array`` in the tile's place, and `load` transposes as it must.
     c_dtype : dtype, optional
-        Element type of a C tile: that of the accumulator (default), or `dtype`, which is rounded to once.
+        Element type of a C tile: that of the accumulator (default), or a floating-point `dtype`, which is rounded to
+        once. With float8 operands also float16 or bfloat16; float8 itself saturates.
     math : {"ieee", "tf32", "3xtf32"}, optional
         How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores after rounding to
         tf32's 11 bits, several times faster; or on tensor cores in three parts, with float32's accuracy (its error is
         at most four times that of "ieee"). Every other type has "ieee" alone.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents.
+    a_conj, b_conj : bool, optional
+        Multiply by the complex conjugate of A, of B: with a transposed view, ``load(x.T, sa)``, by the adjoint. No
+        effect on real types. Default False.
+    force_variant : str, optional
+        Name of the variant to compute with, one of those that `variant` may return. Default: the fastest.
+    b_dtype : dtype, optional
+        Element type of B where it is another: int8 and uint8 mix, and so do the two float8 types. Default `dtype`.
+    accumulator_dtype : dtype, optional
+        Type of the sums, of `alpha` and of `beta`: float32 for all of 8 and 16 bits that is no integer, int32 for int8
+        and uint8, else `dtype`.
 
     Raises
     ------
@@ -48,13 +62,13 @@ class Gemm(KernelConstant):
         If a dtype is none of the above, or an extent is no integer.
     ValueError
         If an extent is below 1, `threads` is no multiple of 32 in 32..1024, an order is neither "row" nor "col",
-        `math` is none that the type has, or A and B together exceed the 227 KB that the largest supported
-        architecture has.
+        `math` is none that the type has, `force_variant` cannot compute the product, or A and B together exceed the
+        227 KB that the largest supported architecture has.
 
     Notes
     -----
     Immutable, hashable and picklable: the object is the key of its type in Numba and of its code in every cache.
-    float16 and bfloat16 accumulate in float32, every other type in itself.
+    Sums of integers wrap around beyond 32 bits, and so does their product with the integers `alpha` and `beta`.
     """
 
     m: int
@@ -67,6 +81,11 @@ class Gemm(KernelConstant):
     c_dtype: Any = None
     math: str = "ieee"
     threads: int = None  # type: ignore[assignment]  # the plan fills it in
+    a_conj: bool = False
+    b_conj: bool = False
+    force_variant: str | None = None
+    b_dtype: Any = None
+    accumulator_dtype: Any = None
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -74,13 +93,18 @@ class Gemm(KernelConstant):
         for name in ("a_order", "b_order", "c_order"):
             check_choice(name, getattr(self, name), ORDERS)
         element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
-        choices = tuple(dict.fromkeys((element.accumulator, element.name)))
-        result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", choices)
+        other = dtypes.lookup(self.b_dtype or element, "b_dtype", (element.name, *element.partners))
+        sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", (element.accumulator,))
+        result = dtypes.lookup(self.c_dtype or sums, "c_dtype", _result_types(element, other, sums))
         check_choice("math", self.math, MATH)
+        for name in ("a_conj", "b_conj"):
+            check_choice(name, getattr(self, name), (False, True))
+            object.__setattr__(self, name, bool(getattr(self, name)) and element.is_complex)
         if self.math != "ieee" and element.name != "float32":
             raise ValueError(f"math must be 'ieee' for {element.name}, got {self.math!r}")
-        object.__setattr__(self, "dtype", element.numpy)
-        object.__setattr__(self, "c_dtype", result.numpy)
+        rows = {"dtype": element, "b_dtype": other, "accumulator_dtype": sums, "c_dtype": result}
+        for name, row in rows.items():
+            object.__setattr__(self, name, row.numpy)
         self._check_memory(element.itemsize)
         if self.threads is not None:
             threads = check_positive_integer("threads", self.threads)
@@ -90,15 +114,19 @@ class Gemm(KernelConstant):
         object.__setattr__(self, "threads", self.plan.threads)
 
     def __repr__(self) -> str:
+        b_dtype = "" if self.b_dtype == self.dtype else f", b_dtype={self.b_dtype}"
         c_dtype = "" if self.c_dtype == self.accumulator_dtype else f", c_dtype={self.c_dtype}"
         columns = "".join(f", {x}_order='col'" for x in OPERANDS if getattr(self, f"{x}_order") == "col")
         math = "" if self.math == "ieee" else f", math={self.math!r}"
-        return f"Gemm({self.m}, {self.n}, {self.k}, {self.dtype}{columns}{c_dtype}{math}, threads={self.threads})"
+        conj = "".join(f", {x}_conj=True" for x in "ab" if getattr(self, f"{x}_conj"))
+        forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
+        fields = f"{self.dtype}{b_dtype}{columns}{c_dtype}{math}{conj}{forced}, threads={self.threads}"
+        return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
     def _check_memory(self, itemsize: int) -> None:
         """Refuse what no architecture can hold, before anything is planned."""
         needed = (self.m + self.n) * self.k * itemsize
-        largest = max(arch.shared_memory_limit_bytes(name) for name in arch.ARCHITECTURES)
+        largest = max(targets.shared_memory_limit_bytes(name) for name in targets.ARCHITECTURES)
         if needed > largest:
             raise ValueError(
                 f"m, n, k must leave A and B within {largest} bytes of shared memory, got {self.m}, {self.n}, {self.k}"
@@ -111,13 +139,46 @@ class Gemm(KernelConstant):
         return self.plan_on(None)
 
     def plan_on(self, arch: str | None) -> GemmPlan:
-        """How the variant in charge on a target, such as "sm_90a", lays out tiles and registers."""
+        """How the variant in charge on a target, such as "sm_90a", lays out tiles and registers.
+
+        Raises
+        ------
+        ValueError
+            If `force_variant` names one that the target does not have.
+        """
         return _plan(self, arch)
 
+    def variant(self, arch: str) -> Choice:
+        """Which variant computes this on a target, such as "sm_90a", on which units, and why.
+
+        Returns
+        -------
+        Choice
+            Its ``name``, ``unit`` and ``reason``; as text, all three.
+
+        Raises
+        ------
+        ValueError
+            If `arch` is no target that devmath knows, or lacks the one that `force_variant` names.
+        """
+        targets.compute_capability(arch)
+        return explain(self._problem, arch, self.force_variant)
+
     @property
-    def accumulator_dtype(self) -> np.dtype:
-        """Type of the sums, of `alpha` and of `beta`."""
-        return dtypes.BY_NAME[dtypes.lookup(self.dtype).accumulator].numpy
+    def _problem(self) -> GemmProblem:
+        return GemmProblem(
+            m=self.m,
+            n=self.n,
+            k=self.k,
+            a=dtypes.lookup(self.dtype),
+            b=dtypes.lookup(self.b_dtype),
+            c=dtypes.lookup(self.c_dtype),
+            accumulator=dtypes.lookup(self.accumulator_dtype),
+            orders=(self.a_order, self.b_order, self.c_order),
+            threads=self.threads,
+            math=self.math,
+            conj=(self.a_conj, self.b_conj),
+        )
 
     @property
     def a(self) -> "Operand":
@@ -145,12 +206,18 @@ class Gemm(KernelConstant):
         return (self.threads, 1)
 
 
+def _result_types(a: dtypes.DType, b: dtypes.DType, sums: dtypes.DType) -> tuple[str, ...]:
+    """Names of the types that C may have."""
+    if a.is_integer:
+        return (sums.name,)
+    narrow = ("float16", "bfloat16") if a.itemsize == 1 else ()
+    return tuple(dict.fromkeys((sums.name, *narrow, a.name, b.name)))
+
+
 @cache
 def _plan(desc: Gemm, arch: str | None) -> GemmPlan:
-    element, result = dtypes.lookup(desc.dtype), dtypes.lookup(desc.c_dtype)
-    orders = (desc.a_order, desc.b_order, desc.c_order)
-    problem = (desc.m, desc.n, desc.k, element, result, orders, desc.threads)
-    return select(GEMM_VARIANTS, element.name, *problem, math=desc.math, arch=arch).plan(*problem)
+    problem = desc._problem
+    return select(problem, arch, desc.force_variant).plan(problem)
 
 
 @dataclass(frozen=True)
@@ -171,11 +238,7 @@ class Operand(KernelConstant):
     @property
     def layout(self) -> TileLayout:
         """Placement in shared memory, of the variant that every target runs."""
-        return self.layout_on(None)
-
-    def layout_on(self, arch: str | None) -> TileLayout:
-        """Placement in shared memory on a target, such as "sm_90a"."""
-        return getattr(self.desc.plan_on(arch), self.name)
+        return getattr(self.desc.plan, self.name)
 
     @property
     def dtype(self) -> np.dtype:
@@ -227,7 +290,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
         Of the accumulator's type, or convertible to it.
     a, b, c : tile or array
         Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
-        shape, as memory lies), or 1-D and dense.
+        shape, as memory lies), or 1-D and dense. A 2-D one may be larger, or a view whose lines are consecutive
+        elements, such as ``buffer[:, 4:36]``.
     acc : accumulator or array
         From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
 

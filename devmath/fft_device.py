@@ -11,7 +11,7 @@ from . import dtypes
 from .arguments import check_choice, check_positive_integer
 from .fragments import Digits, FragmentMap
 from .layouts import TileLayout
-from .lto.variants import FFT_VARIANTS, FFTPlan, select
+from .lto.variants import FFT_VARIANTS, FFTPlan, transform_variant
 from .lto.variants import dtypes as dtypes_of
 from .verbs import KernelConstant, Verb
 
@@ -78,7 +78,7 @@ class FFT(KernelConstant):
     def plan(self) -> FFTPlan:
         """Radices, exchange and launch bounds that the variant in charge chose."""
         element = dtypes.lookup(self.dtype)
-        variant = select(FFT_VARIANTS, element.name)
+        variant = transform_variant(element.name)
         real = dtypes.BY_NAME[element.real].cpp
         return variant.plan(self.n, real, self.elements_per_thread, self.ffts_per_block)
 
@@ -121,10 +121,6 @@ class FFT(KernelConstant):
         """Placement of the block's transforms in a tile from ``devmath.shared(fft)``: (ffts_per_block, n), dense."""
         rows = self.plan.ffts_per_block
         return TileLayout(dtypes.lookup(self.dtype), rows, self.n, "row", self.n, rows)
-
-    def layout_on(self, arch: str | None) -> TileLayout:  # noqa: ARG002  one layout serves every target
-        """The same, for `devmath.shared`, which asks for the layout on a target."""
-        return self.layout
 
     @property
     def fragment(self) -> FragmentMap:

@@ -1,12 +1,10 @@
 """Which calls of a verb are right, and the sentence for each that is not: the same for every front end.
 
-A front end says what each argument is by one of the records below, a compiler from its types, the simulator from
-values. A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
+A front end says what each argument is by one of the `operands`, a compiler from its types, the simulator from values.
+A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
 """
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn
 
 from numba.core import errors as numba_errors
@@ -16,98 +14,14 @@ from ..blas_device import Gemm, Operand
 from ..dtypes import BY_NAME, DType
 from ..errors import LaunchError
 from ..fft_device import FFT
-from ..fragments import FragmentMap
 from ..layouts import TileLayout
 from ..lto.arch import shared_memory_limit_bytes
+from ..lto.gemm_plan import GemmPlan
+from .operands import Argument, ArrayOperand, FragmentOperand, OtherOperand, TileOperand, VectorOperand
 
 
 class TypingError(numba_cuda_errors.TypingError, numba_errors.TypingError):
     """A call in a kernel is wrong: Numba's own error, of both its packages, whichever a caller catches."""
-
-
-# What an argument is, beside a descriptor or an operand of one. As text: in the words of an error message. Compared by
-# identity: the simulator's tiles and fragments derive from these, and no two tiles are the same.
-
-
-@dataclass(frozen=True, eq=False)
-class TileOperand:
-    """A tile in shared memory."""
-
-    layout: TileLayout
-
-    def __str__(self) -> str:
-        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}"
-
-    @property
-    def dtype(self) -> DType:
-        return self.layout.dtype
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self.layout.rows, self.layout.cols)
-
-
-@dataclass(frozen=True, eq=False)
-class FragmentOperand:
-    """A thread's share of a product or of a transform.
-
-    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike. The
-    share of a product depends on the target; None stands for the simulator. `converted` is the type of its elements
-    where that is not the type of the sums.
-    """
-
-    desc: Gemm | FFT
-    arch: str | None = None
-    converted: DType | None = None
-
-    def __str__(self) -> str:
-        dtype = f", converted to {self.converted.name}" if self.converted else ""
-        return f"the {'registers' if self.is_transform else 'accumulator'} of {self.desc!r}{dtype}"
-
-    @property
-    def is_transform(self) -> bool:
-        return isinstance(self.desc, FFT)
-
-    @cached_property
-    def map(self) -> FragmentMap:
-        return self.desc.plan_on(self.arch).fragment if isinstance(self.desc, Gemm) else self.desc.fragment
-
-    @property
-    def dtype(self) -> DType:
-        if self.converted:
-            return self.converted
-        return self.desc.plan.accumulator if isinstance(self.desc, Gemm) else BY_NAME[self.desc.dtype.name]
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayOperand:
-    """An array of the user's own; `layout` is "C", "F", or "A" for any strides, `dtype` a name, ours or another."""
-
-    ndim: int
-    dtype: str
-    layout: str
-    writable: bool
-
-    def __str__(self) -> str:
-        return f"a {self.ndim}-D array of {self.dtype}, layout {self.layout!r}"
-
-
-@dataclass(frozen=True, eq=False)
-class OtherOperand:
-    """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
-
-    `type` is of the front end's own: only its text counts.
-    """
-
-    type: object
-    kind: str
-    items: "tuple[Argument, ...]" = ()
-
-    def __str__(self) -> str:
-        return str(self.type)
-
-
-Argument = Gemm | FFT | Operand | TileOperand | FragmentOperand | ArrayOperand | OtherOperand
 
 
 def _is(argument: Argument, *kinds: str) -> bool:
@@ -115,8 +29,13 @@ def _is(argument: Argument, *kinds: str) -> bool:
 
 
 def converts_to(argument: Argument, dtype: DType) -> bool:
-    """True for a number, but for a complex one to a real type."""
-    return _is(argument, "integer", "real") or (_is(argument, "complex") and dtype.is_complex)
+    """True for a number, but for a complex one to a real type, and for a fraction to an integer type."""
+    kinds = ("integer", *(("real",) if not dtype.is_integer else ()), *(("complex",) if dtype.is_complex else ()))
+    return _is(argument, *kinds)
+
+
+def _number(dtype: DType) -> str:
+    return f"{'an integer' if dtype.is_integer else 'a number'} that converts to {dtype.name}"
 
 
 # The verbs.
@@ -146,10 +65,24 @@ def descriptor(verb: str, argument: Argument) -> Any:
     return argument
 
 
+def plan(verb: str, mm: Gemm, arch: str | None) -> GemmPlan:
+    """The plan of a product on a target, which must have the variant that the descriptor forces."""
+    try:
+        return mm.plan_on(arch)
+    except ValueError as error:
+        raise TypingError(f"devmath.{verb}: {error}") from error
+
+
+def shared(desc: Argument, arch: str | None = None) -> TileLayout:
+    """An operand, or a transform: the placement of its tile."""
+    value = descriptor("shared", desc)
+    return getattr(plan("shared", value.desc, arch), value.name) if isinstance(value, Operand) else value.layout
+
+
 def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulator") -> Gemm:
     """A product whose accumulators must fit into registers."""
     mm = descriptor(verb, desc)
-    if problem := mm.plan_on(arch).register_form_problem:
+    if problem := plan(verb, mm, arch).register_form_problem:
         raise TypingError(f"devmath.{verb}: {problem}")
     return mm
 
@@ -157,13 +90,13 @@ def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulato
 def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
     """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc)."""
     mm = descriptor("gemm", desc)
-    plan = mm.plan_on(arch)
+    planned = plan("gemm", mm, arch)
     if len(operands) == 5:
         alpha, a, b, beta, c = operands
         for name, factor in (("alpha", alpha), ("beta", beta)):
-            if not converts_to(factor, plan.accumulator):
-                _refuse("gemm", name, f"a number that converts to {plan.accumulator.name}", factor)
-        _matrix("c", plan.c, c)
+            if not converts_to(factor, planned.accumulator):
+                _refuse("gemm", name, _number(planned.accumulator), factor)
+        _matrix("c", planned.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
         _accumulators(FragmentOperand(accumulator(desc, arch, "gemm"), arch), acc)
@@ -171,8 +104,8 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         raise TypingError(
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
-    _matrix("a", plan.a, a)
-    _matrix("b", plan.b, b)
+    _matrix("a", planned.a, a)
+    _matrix("b", planned.b, b)
     return mm
 
 
@@ -182,7 +115,7 @@ def _matrix(name: str, layout: TileLayout, argument: Argument) -> None:
     if isinstance(argument, TileOperand):
         if not argument.layout.can_serve_as(layout):
             _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
-    elif not _is_dense(argument, layout.dtype, 1, 2):
+    elif not _has_lines(argument, layout.dtype):
         _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
 
 
@@ -191,6 +124,13 @@ def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
     if not isinstance(argument, ArrayOperand) or argument.layout != "C":
         return False
     return argument.dtype == dtype.name and argument.ndim in dimensions
+
+
+def _has_lines(argument: Argument, dtype: DType) -> bool:
+    """Whether an array may stand in for a tile: C-ordered, or a 2-D view, whose lines are still to be checked."""
+    if not isinstance(argument, ArrayOperand) or argument.dtype != dtype.name:
+        return False
+    return (argument.ndim, argument.layout) in {(1, "C"), (2, "C"), (2, "A")}
 
 
 def _accumulators(wanted: FragmentOperand, argument: Argument) -> None:
@@ -212,7 +152,7 @@ def fft(desc: Argument, data: Argument) -> FFT:
     elif isinstance(data, TileOperand):
         if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
             _refuse("fft", "data", str(wanted), data)
-    elif not _is_dense(data, wanted.dtype, 1, 2):
+    elif not _has_lines(data, wanted.dtype):
         rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"
         _refuse("fft", "data", rule, data)
     return transform
@@ -231,10 +171,11 @@ def load(source: Argument, target: Argument, *row: Argument) -> None:
 
 def _load_accumulator(source: Argument, target: FragmentOperand) -> None:
     """Accept an array that converts, or a tile of just its shape."""
+    dtypes = tuple(name for name, row in BY_NAME.items() if row.converts_to(target.dtype))
     if isinstance(source, TileOperand):
-        _same_shape("load", "source", source, target)
+        _same_shape("load", "source", source, target, dtypes)
     else:
-        _array("load", "source", source, (2,), convertible(target.dtype))
+        _array("load", "source", source, (2,), dtypes)
 
 
 def store(source: Argument, target: Argument, *row: Argument) -> None:
@@ -244,20 +185,20 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
-        _same_shape("store", "target", target, source)
+        _same_shape("store", "target", target, source, convertible(source.dtype))
     else:
         _array("store", "target", target, (2,), convertible(source.dtype))
     _row("store", source, row)
 
 
 def convertible(dtype: DType) -> tuple[str, ...]:
-    """Types that elements of a real, or of a complex, type convert to and from."""
-    return tuple(name for name, row in BY_NAME.items() if row.is_complex == dtype.is_complex)
+    """Types that elements convert to."""
+    return tuple(name for name, row in BY_NAME.items() if dtype.converts_to(row))
 
 
-def _same_shape(verb: str, name: str, tile: TileOperand, acc: FragmentOperand) -> None:
-    """Accept a tile that holds just the elements of an accumulator, in a type that converts."""
-    shape, dtypes = (acc.map.rows, acc.map.cols), convertible(acc.dtype)
+def _same_shape(verb: str, name: str, tile: TileOperand, acc: FragmentOperand, dtypes: tuple[str, ...]) -> None:
+    """Accept a tile that holds just the elements of an accumulator, of one of `dtypes`."""
+    shape = (acc.map.rows, acc.map.cols)
     if tile.shape != shape or tile.dtype.name not in dtypes:
         _refuse(verb, name, f"an array, or a tile {shape} of {' or '.join(dtypes)}", tile)
 
@@ -297,9 +238,9 @@ def device_function(function: Argument) -> None:
         _refuse("apply", "function", "a @cuda.jit(device=True) function", function)
 
 
-def refuse_result(acc: Any, result: Argument) -> NoReturn:
+def refuse_result(acc: FragmentOperand | VectorOperand, result: Argument) -> NoReturn:
     """Say that what a function of `devmath.apply` returned does not convert to an element."""
-    _refuse("apply", "the result of function", f"a number that converts to {acc.dtype.name}", result)
+    _refuse("apply", "the result of function", _number(acc.dtype), result)
 
 
 # Elements of tiles and fragments.
@@ -312,13 +253,19 @@ def index_of_tile(index: Argument) -> None:
         raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
 
 
+def index_of_stack(index: Argument) -> None:
+    """Accept one integer."""
+    if not _is(index, "integer"):
+        raise TypingError(f"stages of a tile take one integer, stack[s], got stack[{index}]")
+
+
 def index_of_fragment(index: Argument) -> None:
     """Accept one integer."""
     if not _is(index, "integer"):
         raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{index}]")
 
 
-def refuse_element(holder: Any, value: Argument) -> NoReturn:
+def refuse_element(holder: TileOperand | FragmentOperand | VectorOperand, value: Argument) -> NoReturn:
     """Say that a value does not convert to an element."""
     raise TypingError(f"{holder} holds {holder.dtype.name}, got a value of type {value}")
 
@@ -337,29 +284,6 @@ def grid(desc: Argument, *arguments: Argument) -> None:
         raise TypingError(f"grid(count) is of a devmath.FFT, got {desc}")
     if len(arguments) != 1 or not _is(arguments[0], "integer"):
         raise TypingError("grid(count) takes one integer, the number of transforms")
-
-
-# Plain arrays in the place of tiles and fragments: where they lie, and their extents.
-
-
-def extents_of(layout: TileLayout, ndim: int) -> tuple[int, ...]:
-    """The least extents of a plain array for a tile: 2-D it has the lines of the tile, 1-D it is dense."""
-    return (layout.lines, layout.line_length) if ndim == 2 else (layout.lines * layout.line_length,)
-
-
-def plain_array(
-    operand: str, space: str, extents: tuple[int, ...], got_space: str | None, got_extents: tuple[int | None, ...]
-) -> str:
-    """Refuse an array outside `space`, or smaller than `extents`; what is not known yet is None.
-
-    Returns the rule of the extents, for those that only the running kernel can check.
-    """
-    if got_space not in (space, None):
-        raise TypingError(f"{operand} must lie in {space} memory, got an array in {got_space} memory")
-    rule = f"{operand} must have at least the extents {extents}"
-    if any(got is not None and got < wanted for got, wanted in zip(got_extents, extents, strict=True)):
-        raise TypingError(f"{rule}, got {got_extents}")
-    return rule
 
 
 # A kernel as a whole.

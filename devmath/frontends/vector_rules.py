@@ -1,52 +1,10 @@
 """Which calls on accumulators and their vectors are right, beside those of `rules`: the same for every front end."""
 
-from dataclasses import dataclass
-from functools import cached_property
-
 from ..blas_device import Gemm
 from ..dtypes import BY_NAME, DType
-from ..fragments import FragmentMap
 from . import rules
-from .rules import Argument, FragmentOperand, TypingError
-
-
-@dataclass(frozen=True, eq=False)
-class VectorOperand:
-    """A thread's share of a value for each row, or each column (`axis` is "row" or "col"), of a product's result.
-
-    The share depends on the target, like that of an accumulator; None stands for the simulator.
-    """
-
-    desc: Gemm
-    axis: str
-    dtype: DType
-    arch: str | None = None
-
-    def __str__(self) -> str:
-        return f"a {self.axis} vector of {self.dtype.name} of {self.desc!r}"
-
-    @cached_property
-    def map(self) -> FragmentMap:
-        """The accumulator, transposed for a column vector: the vector has a value for each of its rows."""
-        return seen_along(self.axis, self.desc.plan_on(self.arch).fragment)
-
-    @property
-    def slots(self) -> int:
-        """Values that a thread holds."""
-        return self.map.row_of_register.count
-
-    def deals_out_like(self, fragment: FragmentMap) -> bool:
-        """Whether every thread finds the values for its registers of another accumulator here, slot by slot."""
-        other = seen_along(self.axis, fragment)
-        mine, theirs = (
-            (x.rows, x.row_of_thread, [term[1:] for term in x.row_of_register.terms]) for x in (self.map, other)
-        )
-        return mine == theirs
-
-
-def seen_along(axis: str, fragment: FragmentMap) -> FragmentMap:
-    """A fragment, transposed if `axis` is "col", so that the axis is that of its rows."""
-    return fragment if axis == "row" else fragment.transposed
+from .operands import Argument, FragmentOperand, VectorOperand, seen_along
+from .rules import TypingError
 
 
 def reduction(verb: str, acc: Argument) -> VectorOperand:
@@ -60,7 +18,7 @@ def reduction(verb: str, acc: Argument) -> VectorOperand:
     return VectorOperand(acc.desc, axis, BY_NAME[acc.dtype.accumulator], acc.arch)
 
 
-def vector(verb: str, desc: Argument, values: Argument | VectorOperand, arch: str | None = None) -> VectorOperand:
+def vector(verb: str, desc: Argument, values: Argument, arch: str | None = None) -> VectorOperand:
     """Accept a product, and a number or a vector of as many values; return the vector that is made."""
     mm = rules.accumulator(desc, arch, verb)
     made = VectorOperand(mm, verb.partition("_")[0], mm.plan_on(arch).accumulator, arch)
@@ -89,7 +47,7 @@ def convert(acc: Argument, dtype: DType | None, got: object) -> FragmentOperand:
     return FragmentOperand(acc.desc, acc.arch, dtype)
 
 
-def apply(function: Argument, acc: Argument | VectorOperand, *extra: Argument | VectorOperand) -> None:
+def apply(function: Argument, acc: Argument, *extra: Argument) -> None:
     """Accept a device function, an accumulator or a vector, and of vectors beside it those that go with it."""
     if not isinstance(acc, VectorOperand):
         rules.apply(function, acc)

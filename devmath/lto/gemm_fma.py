@@ -13,6 +13,7 @@ from .gemm_plan import (
     MAX_ACCUMULATOR_WORDS,
     WARP,
     GemmPlan,
+    GemmProblem,
     accumulator_words,
     default_threads,
     digits,
@@ -70,28 +71,28 @@ class _Axis:
 
 
 @cache
-def plan(
-    m: int, n: int, k: int, dtype: DType, c_dtype: DType, orders: tuple[str, str, str], threads: int | None
-) -> GemmPlan:
-    """Plan an (m, n, k) product; `orders` are those of A, B and C; `threads` None leaves the number to the variant."""
+def plan(problem: GemmProblem) -> GemmPlan:
+    """Plan a product."""
+    m, n, k, dtype, orders, threads = problem.m, problem.n, problem.k, problem.a, problem.orders, problem.threads
     if threads is None:
         # float64 goes to tensor cores where a target has them, and those want the larger shares of fewer threads.
         share = MAX_ACCUMULATOR_WORDS if dtype.name == "float64" else _PASS_WORDS
-        threads = default_threads(m, n, accumulator_words(dtype), share)
+        threads = default_threads(m, n, problem.words_each, share)
     candidates = _candidates(m, n, dtype, orders, threads)
     rows, cols = min(candidates, key=lambda axes: _cost(axes[0], axes[1], dtype, threads))
     return GemmPlan(
+        problem=problem,
         variant="fma",
         header="devmath/gemm/fma.cuh",
-        m=m,
-        n=n,
-        k=k,
         threads=threads,
         a=padded_layout(dtype, m, k, orders[0], (rows.reach, k)),
         b=padded_layout(dtype, k, n, orders[1], (k, cols.reach)),
-        c=padded_layout(c_dtype, m, n, orders[2], (m, n)),
+        c=padded_layout(problem.c, m, n, orders[2], (m, n)),
         fragment=_fragment(m, n, rows, cols),
-        template=f"FmaBlock<Fragment, {rows.count}, {cols.count}, {rows.group}, {cols.group}>",
+        template=(
+            f"FmaBlock<Fragment, {rows.count}, {cols.count}, {rows.group}, {cols.group}, "
+            f"{', '.join('true' if conj else 'false' for conj in problem.conj)}>"
+        ),
     )
 
 

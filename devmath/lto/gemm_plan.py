@@ -1,9 +1,9 @@
-"""What a GEMM variant decides for one problem: threads, tile layouts, register fragment, template arguments."""
+"""What a GEMM variant is asked, and what it decides: threads, tile layouts, register fragment, template arguments."""
 
 import math
 from dataclasses import dataclass
 
-from ..dtypes import BY_NAME, DType
+from ..dtypes import DType
 from ..fragments import Digits, FragmentMap
 from ..layouts import CHUNK_BYTES, TileLayout
 
@@ -15,17 +15,57 @@ MIN_OTHER_REGISTERS = 40  # addresses, counters, and the least that feeds the mu
 
 
 @dataclass(frozen=True)
+class GemmProblem:
+    """A product as variants see it: the fields of a descriptor that a plan depends on.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Extents in elements: A is (m, k), B is (k, n), C is (m, n).
+    a, b, c : DType
+        Element types of the matrices.
+    accumulator : DType
+        Type of the sums, of alpha and of beta.
+    orders : tuple of {"row", "col"}
+        Those of A, B and C.
+    threads : int or None
+        Threads that call together; None leaves the number to the variant.
+    math : {"ieee", "tf32", "3xtf32"}
+        How float32 is multiplied.
+    conj : tuple of bool
+        Whether A, and B, is conjugated.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: DType
+    b: DType
+    c: DType
+    accumulator: DType
+    orders: tuple[str, str, str]
+    threads: int | None = None
+    math: str = "ieee"
+    conj: tuple[bool, bool] = (False, False)
+
+    @property
+    def words_each(self) -> int:
+        """32-bit registers that one accumulator takes."""
+        return accumulator_words(self.accumulator)
+
+
+@dataclass(frozen=True)
 class GemmPlan:
     """One specialisation of a block GEMM.
 
     Parameters
     ----------
+    problem : GemmProblem
+        What it multiplies.
     variant : str
         Name of the variant that made the plan.
     header : str
         Its CUDA C++ header, as one writes it in an ``#include``.
-    m, n, k : int
-        Extents of the product in elements: A is (m, k), B is (k, n), C is (m, n).
     threads : int
         Threads that call together, a multiple of 32.
     a, b, c : TileLayout
@@ -36,11 +76,9 @@ class GemmPlan:
         C++ type of the variant's block, in terms of a type named ``Fragment``.
     """
 
+    problem: GemmProblem
     variant: str
     header: str
-    m: int
-    n: int
-    k: int
     threads: int
     a: TileLayout
     b: TileLayout
@@ -51,29 +89,35 @@ class GemmPlan:
     @property
     def accumulator(self) -> DType:
         """Type of the sums, of alpha and of beta."""
-        return BY_NAME[self.a.dtype.accumulator]
+        return self.problem.accumulator
+
+    def plain(self, name: str) -> TileLayout:
+        """Matrix "a", "b" or "c" as a dense array of the user's own, in the problem's order whatever a tile's is."""
+        tile, order = getattr(self, name), self.problem.orders["abc".index(name)]
+        lines, length = (tile.rows, tile.cols) if order == "row" else (tile.cols, tile.rows)
+        return TileLayout(tile.dtype, tile.rows, tile.cols, order, length, lines)
 
     @property
     def register_form_problem(self) -> str | None:
         """Why the accumulators of a thread do not fit its registers, as a sentence; None where they do."""
-        words_each = accumulator_words(self.a.dtype)
+        words_each, m, n = self.problem.words_each, self.problem.m, self.problem.n
         words = self.fragment.size * words_each
         limit = max_accumulator_words(self.threads, words_each)
         if words <= limit:
             return None
-        block_words = self.m * self.n * words_each
+        block_words = m * n * words_each
         others = (count for count in (32, 64, 128, 256) if count != self.threads)
         enough = (count for count in others if block_words <= count * max_accumulator_words(count, words_each))
         advice = next((f"{count} threads hold it" for count in enough), "take a smaller m or n")
         return (
             f"the accumulator of a thread must be at most {limit} 32-bit words with {self.threads} threads, "
-            f"got {words} for {self.m} x {self.n} {self.accumulator.name}: {advice}"
+            f"got {words} for {m} x {n} {self.accumulator.name}: {advice}"
         )
 
 
-def accumulator_words(dtype: DType) -> int:
-    """32-bit registers that one accumulator takes."""
-    return BY_NAME[dtype.accumulator].itemsize // 4
+def accumulator_words(accumulator: DType) -> int:
+    """32-bit registers that one accumulator takes; one of 16 bits takes a whole one too, where it is added to."""
+    return max(accumulator.itemsize // 4, 1)
 
 
 def registers_of_thread(threads: int) -> int:

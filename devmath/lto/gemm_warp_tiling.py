@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ..dtypes import DType
 from ..fragments import FragmentMap
 from .gemm_plan import (
     WARP,
-    accumulator_words,
+    GemmProblem,
     digits,
     max_accumulator_words,
     registers_of_thread,
@@ -95,22 +94,18 @@ class WarpTiling:
 
 
 def warp_tiling(
-    m: int,
-    n: int,
-    k: int,
-    dtype: DType,
+    problem: GemmProblem,
     threads: int,
     mma_cycles: int,
     k_steps: tuple[int, ...] = (16,),
     element_registers: int = 1,
 ) -> WarpTiling:
-    """Choose how `threads` share an m x n tile.
+    """Choose how `threads` share the tile of C.
 
     Parameters
     ----------
-    m, n, k : int
-    dtype : DType
-        Of A and B.
+    problem : GemmProblem
+        A and B are of types of one size.
     threads : int
     mma_cycles : int
         Cycles that one of the four partitions of an SM multiplies 16 x 8 x 16.
@@ -119,8 +114,8 @@ def warp_tiling(
     element_registers : int
         Registers that an element of A or B takes, for each register of its own size.
     """
-    candidates = _candidates(m, n, k, dtype, threads, k_steps, element_registers)
-    return min(candidates, key=lambda tiling: _cost(tiling, dtype, threads, mma_cycles))
+    candidates = _candidates(problem, threads, k_steps, element_registers)
+    return min(candidates, key=lambda tiling: _cost(tiling, problem, threads, mma_cycles))
 
 
 def round_up(extent: int, unit: int) -> int:
@@ -129,17 +124,17 @@ def round_up(extent: int, unit: int) -> int:
 
 
 def _candidates(
-    m: int, n: int, k: int, dtype: DType, threads: int, k_steps: tuple[int, ...], element_registers: int
+    problem: GemmProblem, threads: int, k_steps: tuple[int, ...], element_registers: int
 ) -> Iterator[WarpTiling]:
     """Every tiling whose accumulators of one pass fit the registers."""
-    of_one = accumulator_words(dtype)
+    m, n, k, of_one, itemsize = problem.m, problem.n, problem.k, problem.words_each, problem.a.itemsize
     most = max_accumulator_words(threads, of_one)
     for (warp_rows, warp_cols), r, c, k_step in product(warp_grids(threads), _ROW_BLOCKS, _COL_BLOCKS, k_steps):
         row_passes, col_passes = -(-m // (warp_rows * r * BLOCK_ROWS)), -(-n // (warp_cols * c * BLOCK_COLS))
         pass_words = r * c * _BLOCK_SIZE * of_one
         words = pass_words * row_passes * col_passes
         held = words if words <= most else pass_words  # by the register form, where there can be one
-        step_words = (r * BLOCK_ROWS + c * BLOCK_COLS) * k_step // WARP * dtype.itemsize * element_registers // 4
+        step_words = (r * BLOCK_ROWS + c * BLOCK_COLS) * k_step // WARP * itemsize * element_registers // 4
         # The last step of fewer values is loaded while the one before is multiplied.
         tail_words = step_words if k % k_step else 0
         free_words = registers_of_thread(threads) - held - tail_words - _OTHER_REGISTERS
@@ -147,7 +142,7 @@ def _candidates(
             yield WarpTiling(warp_rows, warp_cols, r, c, row_passes, col_passes, k_step, step_words, free_words)
 
 
-def _cost(tiling: WarpTiling, dtype: DType, threads: int, mma_cycles: int) -> tuple[float, ...]:
+def _cost(tiling: WarpTiling, problem: GemmProblem, threads: int, mma_cycles: int) -> tuple[float, ...]:
     """Order of preference: fits the register form; lacks no registers; cycles of a warp per 16 of k; square warp tiles.
 
     Cycles, of one of the four partitions of an SM: those of the multiplies; and those of the blocks of A and B from
@@ -155,8 +150,8 @@ def _cost(tiling: WarpTiling, dtype: DType, threads: int, mma_cycles: int) -> tu
     """
     multiplies = tiling.row_blocks * tiling.col_blocks * mma_cycles
     lines = tiling.row_blocks * BLOCK_ROWS + tiling.col_blocks * BLOCK_COLS  # of A and B
-    loads = 4 * lines * 16 * dtype.itemsize // 128
-    of_one = accumulator_words(dtype)
+    loads = 4 * lines * 16 * problem.a.itemsize // 128
+    of_one = problem.words_each
     fixed = 16 * 16 // tiling.k_step  # loop and addresses, so that tiny passes do not look free
     return (
         tiling.size * of_one > max_accumulator_words(threads, of_one),

@@ -7,7 +7,15 @@ from functools import cache
 from ..dtypes import DType
 from ..fragments import FragmentMap
 from ..layouts import CHUNK_BYTES, TileLayout
-from .gemm_plan import GemmPlan, digits, max_accumulator_words, padded_layout
+from .gemm_plan import (
+    MAX_ACCUMULATOR_WORDS,
+    GemmPlan,
+    GemmProblem,
+    default_threads,
+    digits,
+    max_accumulator_words,
+    padded_layout,
+)
 
 DTYPES = ("float16", "bfloat16")
 ARCHITECTURES = ("sm_90a",)
@@ -41,47 +49,65 @@ class _Tiling:
         return self.pass_words * self.row_passes * self.col_passes
 
 
-def serves(
-    m: int, n: int, k: int, dtype: DType, _c_dtype: DType, orders: tuple[str, str, str], threads: int | None
-) -> bool:
-    """Whether wgmma is the better choice for a product; the arguments are those of `plan`.
+def obstacle(problem: GemmProblem) -> str | None:
+    """Why wgmma cannot compute a product, as the end of a sentence; None where it can."""
+    if problem.k % _K:
+        return f"k must be a multiple of {_K}, got {problem.k}"  # values past it cannot be masked
+    threads = problem.threads
+    if threads is not None and (threads % _WARPGROUP or threads > _MAX_THREADS):
+        return f"threads must be a multiple of {_WARPGROUP} up to {_MAX_THREADS}, got {threads}"
+    return None
 
-    It is where the block consists of warpgroups, k of whole instructions (values past it cannot be masked), and few of
-    the outputs are wasted: neither so many that mma.sync takes less time, nor, where C fits the registers of the block,
-    so many that it does not fit any more.
+
+def drawback(problem: GemmProblem) -> str | None:
+    """Why mma.sync, whose blocks are finer, is the better choice, as the end of a sentence; None where it is not.
+
+    It is where much of what wgmma multiplies is wasted: so much that mma.sync takes less time, or, where C fits the
+    registers of the block, so much that it does not fit any more.
     """
-    if dtype.name not in DTYPES or m < _M or n < _MIN_N or k % _K:
-        return False
-    if threads is None or threads % _WARPGROUP or threads > _MAX_THREADS:
-        return False
-    tiling = _best_tiling(m, n, k, orders[1], threads)
+    m, n, threads = problem.m, problem.n, _threads(problem)
+    if m < _M or n < _MIN_N:
+        return f"a tile below {_M} x {_MIN_N} leaves most of an instruction idle"
+    tiling = _best_tiling(problem)
     most = max_accumulator_words(threads, words_each=1)
-    fits = tiling.words <= most or m * n > most * threads
-    return fits and m * n >= _MIN_COVERAGE * tiling.words * threads
+    kept = m * n / (tiling.words * threads)
+    if kept < _MIN_COVERAGE:
+        return f"only {kept:.0%} of what it multiplies would be kept"
+    if tiling.words > most and m * n <= most * threads:
+        return f"its accumulators do not fit the registers of {threads} threads"
+    return None
 
 
 @cache
-def plan(m: int, n: int, k: int, dtype: DType, c_dtype: DType, orders: tuple[str, str, str], threads: int) -> GemmPlan:
-    """Plan an (m, n, k) product that this variant `serves`; `orders` are those of A, B and C."""
-    tiling = _best_tiling(m, n, k, orders[1], threads)
+def plan(problem: GemmProblem) -> GemmPlan:
+    """Plan a product to which there is no `obstacle`."""
+    m, n, k, dtype, orders, threads = problem.m, problem.n, problem.k, problem.a, problem.orders, _threads(problem)
+    tiling = _best_tiling(problem)
     rows, cols = _round_up(m, _M), _round_up(n, tiling.n)  # all that is read: no warpgroup starts past an extent
     return GemmPlan(
+        problem=problem,
         variant="wgmma",
         header="devmath/gemm/wgmma.cuh",
-        m=m,
-        n=n,
-        k=k,
         threads=threads,
         a=_panel_layout(dtype, m, k, orders[0], (rows, k)),
         b=_panel_layout(dtype, k, n, orders[1], (k, cols)),
-        c=_c_layout(c_dtype, m, n, orders[2]),
+        c=_c_layout(problem.c, m, n, orders[2]),
         fragment=_fragment(m, n, tiling),
         template=f"WgmmaBlock<Fragment, {tiling.n}>",
     )
 
 
-def _best_tiling(m: int, n: int, k: int, b_order: str, threads: int) -> _Tiling:
-    return min(_tilings(m, n, b_order, threads), key=lambda tiling: _cost(tiling, k, threads))
+def _threads(problem: GemmProblem) -> int:
+    """Those asked for, or whole warpgroups near the number that every variant would take."""
+    if problem.threads is not None:
+        return problem.threads
+    return max(default_threads(problem.m, problem.n, problem.words_each, MAX_ACCUMULATOR_WORDS), _WARPGROUP)
+
+
+def _best_tiling(problem: GemmProblem) -> _Tiling:
+    threads = _threads(problem)
+    candidates = _tilings(problem.m, problem.n, problem.orders[1], threads)
+    return min(candidates, key=lambda tiling: _cost(tiling, problem.k, threads))
 
 
 def _tilings(m: int, n: int, b_order: str, threads: int) -> Iterator[_Tiling]:

@@ -13,7 +13,7 @@ _SCRATCH = "void* smem, int smem_in_use"
 
 def element_text(dtype: DType) -> str:
     """C++ name of an element type, seen from outside namespace ``devmath``."""
-    return dtype.cpp if dtype.cpp in ("float", "double") else f"devmath::{dtype.cpp}"
+    return dtype.cpp if dtype.cpp in ("float", "double", "int") else f"devmath::{dtype.cpp}"
 
 
 def layout_text(layout: TileLayout) -> str:
@@ -96,6 +96,12 @@ def convert_registers(size: int, source: DType, target: DType, symbol: str) -> s
 
 def _fragment_and_types(fragment: FragmentMap, *dtypes: DType) -> str:
     return ", ".join((fragment_text(fragment), *map(element_text, dtypes)))
+
+
+def convert_element(from_dtype: DType, to_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(source, destination)``: one number of another type."""
+    function = f"convert_element<{element_text(from_dtype)}, {element_text(to_dtype)}>"
+    return _unit("scalar", symbol, "const void* source, void* destination", function)
 
 
 def _unit(header: str, symbol: str, parameters: str, function: str) -> str:

@@ -9,6 +9,6 @@ def holders(gemm: GemmPlan) -> np.ndarray:
     """Registers, of all threads of the block, that hold each of the m x n elements of C."""
     where = np.indices((gemm.threads, gemm.fragment.size))
     inside = gemm.fragment.in_bounds(*where)
-    count = np.zeros((gemm.m, gemm.n), int)
+    count = np.zeros((gemm.problem.m, gemm.problem.n), int)
     np.add.at(count, (gemm.fragment.row(*where)[inside], gemm.fragment.col(*where)[inside]), 1)
     return count

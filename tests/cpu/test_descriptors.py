@@ -18,12 +18,29 @@ GEMM_REFUSED = {
     "k a fraction": ({"k": 2.5}, TypeError, "k must be an integer, got 2.5"),
     "m a flag": ({"m": True}, TypeError, "m must be an integer, got True"),
     "m a word": ({"m": "32"}, TypeError, "m must be an integer, got '32'"),
-    "dtype unknown": ({"dtype": np.int8}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
+    "dtype unknown": ({"dtype": np.int32}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
     "dtype no dtype": ({"dtype": "half float"}, TypeError, "dtype must be one of .*, got 'half float'"),
     "a_order": ({"a_order": "C"}, ValueError, "a_order must be one of 'row', 'col', got 'C'"),
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
     "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
+    "b_dtype": ({"b_dtype": np.float64}, TypeError, "b_dtype must be one of float32, got float64"),
+    "accumulator_dtype": (
+        {"accumulator_dtype": np.float64},
+        TypeError,
+        "accumulator_dtype must be one of float32, got float64",
+    ),
+    "a_conj": ({"a_conj": "yes"}, ValueError, "a_conj must be one of False, True, got 'yes'"),
+    "force_variant unknown": (
+        {"force_variant": "tensor"},
+        ValueError,
+        "force_variant must be one of fma for float32, got 'tensor'",
+    ),
+    "force_variant that cannot": (
+        {"dtype": "float16", "k": 24, "force_variant": "wgmma"},
+        ValueError,
+        "force_variant must be able to compute the product, got 'wgmma': k must be a multiple of 16, got 24",
+    ),
     "math": ({"math": "fast"}, ValueError, "math must be one of 'ieee', 'tf32', '3xtf32', got 'fast'"),
     "math of float64": (
         {"dtype": "float64", "math": "tf32"},
@@ -99,7 +116,8 @@ EQUAL = [
 DIFFERENT = [
     *(devmath.Gemm(32, 16, 8, **fields) for fields in (
         {}, {"dtype": "float16"}, {"dtype": "bfloat16"}, {"dtype": "float16", "c_dtype": "float16"},
-        {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
+        {"dtype": "complex64"}, {"dtype": "complex64", "a_conj": True}, {"dtype": "complex64", "b_conj": True},
+        {"force_variant": "fma"}, {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
     devmath.Gemm(16, 32, 8), devmath.Gemm(32, 8, 16),
     devmath.FFT(256), devmath.FFT(512), devmath.FFT(256, "complex128"), devmath.FFT(256).inverse,
     devmath.FFT(256, ffts_per_block=1), devmath.FFT(256, elements_per_thread=16),

@@ -10,12 +10,12 @@ from tile_block import HERE, INCLUDE, random_elements
 from devmath.dtypes import BY_NAME
 from devmath.lto import gemm_fma, gemm_mma_f64, gemm_mma_sync, gemm_wgmma
 from devmath.lto.tile_source import element_text, fragment_text
+from tests.problems import problem
 
 
 def fragment_of(variant, m, n, dtype, threads):
     """Return the fragment of a product as a variant plans it."""
-    row = BY_NAME[dtype]
-    return variant.plan(m, n, 16, row, BY_NAME[row.accumulator], ("row", "row", "row"), threads).fragment
+    return variant.plan(problem(m, n, 16, dtype, threads=threads)).fragment
 
 
 # (fragment, its dtype, threads of the block)
@@ -30,9 +30,12 @@ CASES = [
     (fragment_of(gemm_fma, 33, 47, "float32", 96), "float32", 96),
     (fragment_of(gemm_fma, 16, 16, "complex64", 96), "complex64", 96),
     (fragment_of(gemm_fma, 1, 5, "float64", 32), "float64", 32),
+    (fragment_of(gemm_mma_sync, 50, 40, "int8", 128), "int32", 128),
+    (fragment_of(gemm_mma_sync, 64, 32, "float16", 64), "float8_e4m3fn", 64),
 ]
 IDS = [f"{i}-{f.rows}x{f.cols}-{f.size}-{dtype}-{threads}" for i, (f, dtype, threads) in enumerate(CASES)]
 CASE = pytest.mark.parametrize("case", range(len(CASES)), ids=IDS)
+LARGE = 2**28
 OPERATIONS = {"max": np.max, "min": np.min, "sum": np.sum}
 DESCENDING = pytest.mark.parametrize("descending", [False, True])
 # Two fragments of the same rows, dealt out in different ways.
@@ -79,6 +82,15 @@ def library(tmp_path_factory):
     return ctypes.CDLL(str(output))
 
 
+def random_tile(fragment, dtype):
+    """Return random elements of a fragment's tile, up to a million where they are integers."""
+    scale = 2**19 if BY_NAME[dtype].is_integer else 1
+    elements = random_elements(
+        np.dtype(np.complex128) if BY_NAME[dtype].is_complex else np.dtype(np.float64), (fragment.rows, fragment.cols)
+    )
+    return (scale * elements).astype(BY_NAME[dtype].numpy)
+
+
 def call(function, descending, *arrays):
     function(int(descending), *(ctypes.c_void_p(x.ctypes.data) for x in arrays))
 
@@ -101,7 +113,7 @@ def rows_of_slots(fragment, threads):
 def scratch(fragment, dtype):
     """Shared memory of just the bytes that are promised, full of numbers that no result may depend on."""
     size = fragment.warps_of_row * fragment.rows_reached if fragment.warps_of_row > 1 else 0
-    return np.full(size + 1, 1e30, dtype.numpy)
+    return np.full(size + 1, LARGE, dtype.numpy)
 
 
 @CASE
@@ -109,26 +121,27 @@ def scratch(fragment, dtype):
 @pytest.mark.parametrize("axis", [0, 1], ids=["rows", "columns"])
 def test_every_row_is_reduced_in_every_thread_that_holds_some_of_it(library, case, axis, descending):
     fragment, dtype, threads = CASES[case]
-    tile = random_elements(BY_NAME[dtype].numpy, (fragment.rows, fragment.cols))
+    tile = random_tile(fragment, dtype)
     seen, tile = (fragment, tile) if axis == 0 else (fragment.transposed, tile.T)
     value, rows = value_of(dtype), rows_of_slots(seen, threads)
     for operation in operations_of(dtype):
-        # Outside there is NaN: whatever took part would show.
-        registers, smem = deal_out(seen, threads, tile, np.nan), scratch(seen, value)
+        # Whatever took part from outside would show.
+        outside = LARGE if value.is_integer else np.nan
+        registers, smem = deal_out(seen, threads, tile, outside), scratch(seen, value)
         vectors = np.full((2, *rows.shape), 7, value.numpy)
         call(getattr(library, f"{operation}{case}_{axis}"), descending, registers, vectors, smem)
         exists = rows < seen.rows
         want = OPERATIONS[operation](tile.astype(np.complex128 if value.is_complex else np.float64), axis=1)
-        assert smem[-1] == value.numpy.type(1e30)
+        assert smem[-1] == LARGE
         for doubled, got in enumerate(vectors):
             error = np.abs(got[exists] - (1 + doubled) * want[rows[exists]])
             assert error.max() < 1e-5 * tile.shape[1] if operation == "sum" else error.max() == 0
 
 
-@CASE
+@pytest.mark.parametrize("case", [i for i, (_, dtype, _) in enumerate(CASES) if not BY_NAME[dtype].is_integer])
 def test_a_nan_spoils_its_row_and_no_other(library, case):
     fragment, dtype, threads = CASES[case]
-    tile = random_elements(BY_NAME[dtype].numpy, (fragment.rows, fragment.cols))
+    tile = random_tile(fragment, dtype)
     tile[-1, tile.shape[1] // 2] = np.nan
     rows, value = rows_of_slots(fragment, threads), value_of(dtype)
     for operation in operations_of(dtype):

@@ -24,6 +24,7 @@ from devmath.fragments import Digits, FragmentMap
 from devmath.layouts import TileLayout
 from devmath.lto import gemm_fma, gemm_mma_sync
 from devmath.lto.tile_source import element_text, fragment_text, layout_text
+from tests.problems import problem
 
 
 def mma(rows, cols, tiles_m, tiles_n):
@@ -54,8 +55,7 @@ def strided(rows, cols, size_m, size_n):
 
 def fragment_of(variant, m, n, dtype, threads, b_order="row"):
     """Return the fragment of a product as a variant plans it."""
-    row = BY_NAME[dtype]
-    return variant.plan(m, n, 16, row, BY_NAME[row.accumulator], ("row", b_order, "row"), threads).fragment
+    return variant.plan(problem(m, n, 16, dtype, ("row", b_order, "row"), threads)).fragment
 
 
 def tile(dtype, rows, cols, order, ld, swizzle=0):
@@ -91,6 +91,20 @@ CASES = [
         "float32",
         "float16",
         tile("float16", 64, 96, "row", 96, 4),
+        (8, 8),
+    ),
+    (
+        fragment_of(gemm_mma_sync, 64, 32, "int8", 64),
+        "int32",
+        "int32",
+        tile("int32", 64, 32, "row", 40),
+        (4, 4),
+    ),
+    (
+        fragment_of(gemm_mma_sync, 32, 64, "float8_e4m3fn", 64),
+        "float32",
+        "float8_e4m3fn",
+        tile("float8_e4m3fn", 32, 64, "row", 64, 4),
         (8, 8),
     ),
     (

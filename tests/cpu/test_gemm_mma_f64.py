@@ -9,18 +9,17 @@ from gemm_cpu import Case, Program, operands, relative_error
 from holders import holders
 from memory_banks import conflicts
 
-from devmath.dtypes import BY_NAME
 from devmath.lto import gemm_mma_f64
 from devmath.lto.gemm_plan import max_accumulator_words, registers_of_thread
+from tests.problems import problem
 
-FLOAT64 = BY_NAME["float64"]
 ORDERS = tuple(product(("row", "col"), repeat=3))
 SIZES = ((1, 1, 1), (8, 8, 8), (50, 37, 19), (32, 32, 64), (96, 80, 40), (128, 128, 64), (200, 9, 3))
 THREADS = (None, 32, 96, 256, 384, 1024)
 
 
 def plan(m, n, k, orders=("row", "row", "row"), threads=None):
-    return gemm_mma_f64.plan(m, n, k, FLOAT64, FLOAT64, orders, threads)
+    return gemm_mma_f64.plan(problem(m, n, k, "float64", orders, threads))
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class F64Case(Case):
 
     @property
     def plan(self):
-        orders = tuple({"r": "row", "c": "col"}[order] for order in self.orders)
-        return plan(self.m, self.n, self.k, orders, self.threads)
+        return plan(self.m, self.n, self.k, self.orders, self.threads)
 
 
 def case(m, n, k, orders="rrr", threads=None, forms=("tile", "tile", "tile")):
@@ -132,12 +130,7 @@ def test_one_pass_leaves_room_for_operands(size, threads):
     ("size", "served"), [((64, 64, 32), True), ((16, 8, 8), True), ((8, 8, 8), True), ((1, 64, 64), False)]
 )
 def test_shapes_that_waste_most_of_an_instruction_are_left_to_fma_units(size, served):
-    assert gemm_mma_f64.serves(*size, FLOAT64, FLOAT64, ("row", "row", "row"), None) is served
-
-
-def test_other_types_are_not_served():
-    complex128 = BY_NAME["complex128"]
-    assert not gemm_mma_f64.serves(64, 64, 64, complex128, complex128, ("row", "row", "row"), None)
+    assert (gemm_mma_f64.drawback(problem(*size, "float64")) is None) is served
 
 
 @pytest.mark.parametrize(("m", "n", "threads"), [(8, 8, 32), (64, 64, 128), (128, 64, 128), (128, 128, 256)])

@@ -9,19 +9,19 @@ from gemm_cpu import Case, Program, operands, relative_error, wide
 from holders import holders
 from memory_banks import conflicts
 
-from devmath.dtypes import BY_NAME
 from devmath.lto import gemm_mma_tf32
 from devmath.lto.gemm_plan import max_accumulator_words, registers_of_thread
+from tests.problems import problem
 
-FLOAT32 = BY_NAME["float32"]
 ORDERS = tuple(product(("row", "col"), repeat=3))
 SIZES = ((1, 1, 1), (8, 8, 8), (50, 37, 19), (32, 32, 64), (96, 80, 40), (128, 128, 64), (200, 9, 3))
 THREADS = (None, 32, 96, 256, 384, 1024)
 TERMS = (1, 3)
+MATH = {1: "tf32", 3: "3xtf32"}
 
 
 def plan(m, n, k, orders=("row", "row", "row"), threads=None, terms=1):
-    return gemm_mma_tf32.plan(m, n, k, FLOAT32, FLOAT32, orders, threads, terms)
+    return gemm_mma_tf32.plan(problem(m, n, k, "float32", orders, threads, math=MATH[terms]))
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class Tf32Case(Case):
 
     @property
     def plan(self):
-        orders = tuple({"r": "row", "c": "col"}[order] for order in self.orders)
-        return plan(self.m, self.n, self.k, orders, self.threads, self.terms)
+        return plan(self.m, self.n, self.k, self.orders, self.threads, self.terms)
 
     def __str__(self):
         return f"{super().__str__()}-{self.terms}"

@@ -8,8 +8,9 @@ from holders import holders
 from memory_banks import conflicts
 
 from devmath.dtypes import BY_NAME
-from devmath.lto.gemm_plan import accumulator_words, max_accumulator_words
-from devmath.lto.variants import GEMM_VARIANTS, select
+from devmath.lto.gemm_plan import max_accumulator_words
+from devmath.lto.variants import select
+from tests.problems import problem
 
 REAL_AND_COMPLEX = ("float32", "float64", "complex64", "complex128")
 NARROW = ("float16", "bfloat16")
@@ -20,8 +21,8 @@ THREADS = (None, 32, 96, 256, 384, 1024)
 
 
 def plan(m, n, k, dtype, orders=ROW, threads=None, c_dtype=None):
-    c_dtype = BY_NAME[c_dtype or BY_NAME[dtype].accumulator]
-    return select(GEMM_VARIANTS, dtype).plan(m, n, k, BY_NAME[dtype], c_dtype, orders, threads)
+    wanted = problem(m, n, k, dtype, orders, threads, c_dtype)
+    return select(wanted).plan(wanted)
 
 
 def coordinates(gemm):
@@ -81,7 +82,7 @@ def test_reads_of_fma_have_no_bank_conflicts(dtype, orders):
     chunk = 16 // BY_NAME[dtype].itemsize
     for size, threads in product(SIZES, (None, 32, 96)):
         gemm = plan(*size, dtype, orders, threads)
-        row_group, col_group = (int(number) for number in gemm.template.rstrip(">").split(",")[-2:])
+        row_group, col_group = (int(number) for number in gemm.template.split(",")[3:5])
         lanes = np.arange(32)
         rows, cols = gemm.fragment.row(lanes, 0), gemm.fragment.col(lanes, 0)
         for tile, offsets, length in (
@@ -140,7 +141,7 @@ def test_default_threads(m, n, dtype, threads):
 def test_register_form_fits_by_default_where_half_of_the_registers_hold_c(dtype, size):
     gemm = plan(*size, dtype)
     rows, cols, _ = coordinates(gemm)
-    covered_words = (rows.max() + 1) * (cols.max() + 1) * accumulator_words(BY_NAME[dtype])
+    covered_words = (rows.max() + 1) * (cols.max() + 1) * gemm.problem.words_each
     assert (gemm.register_form_problem is None) == (covered_words <= 32768)
 
 
@@ -149,17 +150,17 @@ def test_advice_on_threads_holds(dtype):
     """Where a sentence names a number of threads, that number has room."""
     named = 0
     for m, n in ((128, 128), (100, 90), (64, 200), (40, 40)):
-        problem = plan(m, n, 16, dtype, threads=32).register_form_problem
-        if problem and "threads hold it" in problem:
-            threads = int(problem.split(": ")[1].split()[0])
+        sentence = plan(m, n, 16, dtype, threads=32).register_form_problem
+        if sentence and "threads hold it" in sentence:
+            threads = int(sentence.split(": ")[1].split()[0])
             assert plan(m, n, 16, dtype, threads=threads).register_form_problem is None
             named += 1
     assert named > 0
 
 
 def test_a_tile_too_large_for_any_block_says_so():
-    problem = plan(256, 256, 16, "float32", threads=512).register_form_problem
-    assert problem == (
+    sentence = plan(256, 256, 16, "float32", threads=512).register_form_problem
+    assert sentence == (
         "the accumulator of a thread must be at most 64 32-bit words with 512 threads, got 128 for 256 x 256 float32: "
         "take a smaller m or n"
     )

@@ -4,16 +4,16 @@ import re
 
 import pytest
 
-from devmath.dtypes import BY_NAME
 from devmath.lto import gemm_source
-from devmath.lto.variants import GEMM_VARIANTS, select
+from devmath.lto.variants import select
+from tests.problems import problem
 
 TILES = ("tile", "tile", "tile")
 
 
 def plan(dtype):
-    c_dtype = BY_NAME[BY_NAME[dtype].accumulator]
-    return select(GEMM_VARIANTS, dtype).plan(32, 32, 16, BY_NAME[dtype], c_dtype, ("row", "col", "row"), None)
+    wanted = problem(32, 32, 16, dtype, "rcr")
+    return select(wanted).plan(wanted)
 
 
 def declaration(source):

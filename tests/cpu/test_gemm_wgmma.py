@@ -8,18 +8,20 @@ import pytest
 from gemm_cpu import Case, Program, random, wide
 from holders import holders
 
-from devmath.dtypes import BY_NAME
 from devmath.lto import gemm_wgmma
 from devmath.lto.gemm_plan import max_accumulator_words
+from tests import problems
 
 PLAIN, TILES = ("plain", "plain"), ("tile", "tile")
 BOUNDS = {"float32": 1e-5, "float16": 2**-11, "bfloat16": 2**-8}  # relative L2 error: of sums; of one rounding
 
 
 def problem(m, n, k, orders="rcr", threads=128, dtype="float16", c_dtype="float32"):
-    """Return the arguments of `plan` and `serves`."""
-    names = tuple({"r": "row", "c": "col"}[order] for order in orders)
-    return m, n, k, BY_NAME[dtype], BY_NAME[c_dtype], names, threads
+    return problems.problem(m, n, k, dtype, orders, threads, c_dtype)
+
+
+def serves(wanted):
+    return gemm_wgmma.obstacle(wanted) is None and gemm_wgmma.drawback(wanted) is None
 
 
 class WgmmaCase(Case):
@@ -28,7 +30,7 @@ class WgmmaCase(Case):
     @property
     def plan(self):
         arguments = problem(self.m, self.n, self.k, self.orders, self.threads, self.dtype, self.c_dtype or "float32")
-        return replace(gemm_wgmma.plan(*arguments), header="wgmma_block.hpp")
+        return replace(gemm_wgmma.plan(arguments), header="wgmma_block.hpp")
 
 
 TILE_CASES = [
@@ -93,18 +95,18 @@ def test_register_form_adds_to_the_accumulator(program, case):
 
 SIZES = list(product((64, 72, 100, 128, 192, 300), (16, 24, 40, 64, 104, 130, 200, 256, 320), (16, 48, 64, 80, 128)))
 SERVED = [
-    arguments
+    wanted
     for size in SIZES
     for orders in ("rrr", "rcr", "crc", "ccr")
     for threads in (128, 256, 384, 512)
-    if gemm_wgmma.serves(*(arguments := problem(*size, orders, threads)))
+    if serves(wanted := problem(*size, orders, threads))
 ]
 
 
 def test_what_it_serves_wastes_little():
     for arguments in SERVED:
-        m, n, *_, threads = arguments
-        fragment = gemm_wgmma.plan(*arguments).fragment
+        m, n, threads = arguments.m, arguments.n, arguments.threads
+        fragment = gemm_wgmma.plan(arguments).fragment
         most = max_accumulator_words(threads, words_each=1)
         assert fragment.size <= most or m * n > most * threads
         assert m * n >= 0.62 * fragment.size * threads
@@ -112,14 +114,14 @@ def test_what_it_serves_wastes_little():
 
 def test_every_element_of_c_is_held_once():
     for arguments in SERVED[::3]:
-        plan = gemm_wgmma.plan(*arguments)
+        plan = gemm_wgmma.plan(arguments)
         assert (holders(plan) == 1).all()
 
 
 def test_tiles_are_panels_of_one_swizzle():
     """An atom is 8 lines of 32, 64 or 128 bytes."""
     for arguments in SERVED:
-        plan = gemm_wgmma.plan(*arguments)
+        plan = gemm_wgmma.plan(arguments)
         for tile in (plan.a, plan.b):
             assert tile.ld * 2 == 16 * tile.swizzle
             assert tile.lines_allocated % 8 == 0
@@ -129,12 +131,12 @@ def test_tiles_are_panels_of_one_swizzle():
 def test_columns_along_the_lines_of_b_start_and_end_with_panels():
     tried = 0
     for arguments in SERVED:
-        plan = gemm_wgmma.plan(*arguments)
+        plan = gemm_wgmma.plan(arguments)
         width = int(plan.template.rstrip(">").split(",")[1])
-        if plan.b.order == "row" and width < plan.n:
+        if plan.b.order == "row" and width < plan.problem.n:
             tried += 1
             assert width % plan.b.ld == 0
-            assert -(-plan.n // width) * width <= plan.b.panels * plan.b.ld
+            assert -(-plan.problem.n // width) * width <= plan.b.panels * plan.b.ld
     assert tried > 0
 
 
@@ -150,14 +152,14 @@ def test_columns_along_the_lines_of_b_start_and_end_with_panels():
     ],
 )
 def test_tilings(size, orders, threads, width, words):
-    plan = gemm_wgmma.plan(*problem(*size, orders, threads))
+    plan = gemm_wgmma.plan(problem(*size, orders, threads))
     assert (plan.template, plan.fragment.size) == (f"WgmmaBlock<Fragment, {width}>", words)
 
 
 def test_it_serves_tiles_too_large_for_registers():
     """The tile form takes them in passes."""
-    assert gemm_wgmma.serves(*problem(128, 256, 64, threads=128))
-    assert gemm_wgmma.plan(*problem(128, 256, 64, threads=128)).register_form_problem is not None
+    assert serves(problem(128, 256, 64, threads=128))
+    assert gemm_wgmma.plan(problem(128, 256, 64, threads=128)).register_form_problem is not None
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_it_serves_tiles_too_large_for_registers():
     [(16, 16, 1), (32, 32, 1), (48, 64, 1), (64, 64, 1), (80, 32, 3), (96, 32, 3), (128, 64, 2), (192, 64, 3)],
 )
 def test_panels_of_k(line, ld, panels):
-    tile = gemm_wgmma.plan(*problem(64, 64, line)).a
+    tile = gemm_wgmma.plan(problem(64, 64, line)).a
     assert (tile.ld, tile.panels) == (ld, panels)
 
 
@@ -177,23 +179,18 @@ def test_panels_of_k(line, ld, panels):
         ((64, 64, 20), 128),
         ((64, 64, 64), 96),
         ((64, 64, 64), 1024),
-        ((64, 64, 64), None),
         ((70, 200, 16), 128),  # 200 accumulators, of which mma.sync needs 125
         ((65, 64, 16), 128),  # half of the rows
     ],
 )
 def test_it_leaves_the_rest_to_mma_sync(size, threads):
-    assert not gemm_wgmma.serves(*problem(*size, threads=threads))
-
-
-def test_it_leaves_other_types_alone():
-    assert not gemm_wgmma.serves(*problem(64, 64, 64, dtype="float32"))
+    assert not serves(problem(*size, threads=threads))
 
 
 @pytest.mark.parametrize("orders", ["rrr", "crr", "rcc", "ccc"])
 def test_a_16_bit_result_is_an_operand_of_the_next_product(orders):
-    c = gemm_wgmma.plan(*problem(128, 128, 64, orders, 256, "float16", "float16")).c
+    c = gemm_wgmma.plan(problem(128, 128, 64, orders, 256, "float16", "float16")).c
     c_order = orders[2]
     following = problem(128, 128, 128, f"{c_order}{c_order}r", 256)
-    assert c.can_serve_as(gemm_wgmma.plan(*following).a)
-    assert c.can_serve_as(gemm_wgmma.plan(*following).b)
+    assert c.can_serve_as(gemm_wgmma.plan(following).a)
+    assert c.can_serve_as(gemm_wgmma.plan(following).b)

@@ -8,7 +8,7 @@ from numba import cuda
 import devmath
 from tests import accumulator_kernels as kernels
 from tests.cases import GEMM_CASES
-from tests.oracle import GEMM_BOUND, normal, operands, product, relative_error
+from tests.oracle import GEMM_BOUND, normal, operands, product, relative_error, unset
 
 SMALL = [case for case in GEMM_CASES if case.small and case.m * case.n > 1]
 
@@ -23,9 +23,9 @@ def test_a_product_is_added_to_what_was_loaded(case, rng):
     mm = case.descriptor()
     a, b = operands(rng, mm)
     c = normal(rng, (mm.m + 3, mm.n + 1), mm.accumulator_dtype)
-    d = np.full((mm.m, mm.n), np.nan, mm.accumulator_dtype)
+    d = unset((mm.m, mm.n), mm.accumulator_dtype)
     kernels.add_product(mm)[1, mm.block_dim](a, b, c, d)
-    assert relative_error(d, c[: mm.m, : mm.n] + product(a, b)) < GEMM_BOUND[d.dtype.name]
+    assert relative_error(d, c[: mm.m, : mm.n] + product(a, b, mm)) < GEMM_BOUND[d.dtype.name]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
@@ -44,7 +44,7 @@ def test_a_load_converts_and_fills_with_zeros(dtype, rng):
 def test_accumulators_and_tiles(case, rng):
     mm = case.descriptor()
     c = normal(rng, (mm.m, mm.n), mm.c_dtype)
-    d = np.full_like(c, np.nan)
+    d = unset(c.shape, c.dtype)
     kernels.through_tile(mm)[1, mm.block_dim](c, d)
     np.testing.assert_array_equal(d, c)
 
@@ -76,13 +76,46 @@ def test_softmax_of_rows(rng):
 def test_reductions(case, rng):
     mm = case.descriptor()
     c = normal(rng, (mm.m, mm.n), mm.accumulator_dtype)
-    c[mm.m // 2, mm.n // 2] = np.nan
+    if mm.accumulator_dtype.kind == "f":
+        c[mm.m // 2, mm.n // 2] = np.nan
     rows, cols = np.zeros((3, mm.m), c.dtype), np.zeros((3, mm.n), c.dtype)
     kernels.reductions(mm)[1, mm.block_dim](c, rows, cols)
     for got, axis in ((rows, 1), (cols, 0)):
         np.testing.assert_array_equal(got[0], c.max(axis=axis))
         np.testing.assert_array_equal(got[1], c.min(axis=axis))
         np.testing.assert_allclose(got[2], c.astype(np.float64).sum(axis=axis), rtol=1e-5, atol=1e-4)
+
+
+def test_sums_of_integers_wrap_around(rng):
+    mm = devmath.Gemm(16, 24, 32, np.int8)
+    c = rng.integers(-(2**31), 2**31, (16, 24), np.int32)
+    rows, cols = np.zeros((3, 16), np.int32), np.zeros((3, 24), np.int32)
+    kernels.reductions(mm)[1, mm.block_dim](c, rows, cols)
+    np.testing.assert_array_equal(rows, [c.max(axis=1), c.min(axis=1), c.sum(axis=1, dtype=np.int32)])
+    np.testing.assert_array_equal(cols, [c.max(axis=0), c.min(axis=0), c.sum(axis=0, dtype=np.int32)])
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_elements_of_float8_are_float32_in_kernel_code(dtype, rng):
+    mm = devmath.Gemm(16, 24, 32, dtype)
+
+    @cuda.jit(device=True)
+    def halve(x, row, col):
+        return np.float32(0.5) * x
+
+    @cuda.jit
+    def kernel(c, d):
+        acc = devmath.accumulator(mm)
+        devmath.load(c, acc)
+        narrow = devmath.convert(acc, mm.dtype)
+        devmath.apply(halve, narrow)
+        for i in range(narrow.size):
+            narrow[i] = narrow[i] + narrow[i]
+        devmath.store(narrow, d)
+
+    c, d = normal(rng, (16, 24), np.float32), np.zeros((16, 24), np.float32)
+    kernel[1, mm.block_dim](c, d)
+    np.testing.assert_array_equal(d, (c.astype(dtype).astype(np.float32) / 2).astype(dtype).astype(np.float32) * 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])

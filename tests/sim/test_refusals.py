@@ -67,7 +67,8 @@ def set_register(index, value):
 
 A_RULE = "a tile (8, 4) of float32, order 'row'"
 PLAIN_RULE = f"{A_RULE}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype"
-CONVERTIBLE = "float16 or bfloat16 or float32 or float64"
+CONVERTIBLE = "float16 or bfloat16 or float32 or float64 or float8_e4m3fn or float8_e5m2"
+LOADABLE = "float16 or bfloat16 or float32 or float64 or int8 or uint8 or int32 or float8_e4m3fn or float8_e5m2"
 
 REFUSED = {
     "shared of a product": (
@@ -106,6 +107,18 @@ REFUSED = {
     "plain array in another order": (
         lambda: gemm_with(a=shared_array((4, 8)).T),
         f"devmath.gemm: a must be {PLAIN_RULE}, got a 2-D array of float32, layout 'F'",
+    ),
+    "view of every other column": (
+        lambda: gemm_with(a=shared_array((8, 8))[:, ::2]),
+        "a must have lines of consecutive elements: strides of at least 16, and of just 4 bytes, got (32, 8)",
+    ),
+    "view of lines upside down": (
+        lambda: gemm_with(a=shared_array((8, 4))[::-1]),
+        "a must have lines of consecutive elements: strides of at least 16, and of just 4 bytes, got (-16, 4)",
+    ),
+    "view too narrow": (
+        lambda: gemm_with(a=shared_array((8, 8))[:, 5:]),
+        "devmath.gemm: a must have at least the extents (8, 4), got (8, 3)",
     ),
     "plain array too small": (
         lambda: gemm_with(a=shared_array((8, 3))),
@@ -163,11 +176,11 @@ REFUSED = {
     ),
     "load of complex numbers into an accumulator": (
         lambda: devmath.load(NOTHING.astype(np.complex64), devmath.accumulator(MM)),
-        f"devmath.load: source must be a 2-D array of {CONVERTIBLE}, got a 2-D array of complex64, layout 'C'",
+        f"devmath.load: source must be a 2-D array of {LOADABLE}, got a 2-D array of complex64, layout 'C'",
     ),
     "load of a tile into an accumulator of another shape": (
         lambda: devmath.load(devmath.shared(MM.a), devmath.accumulator(MM)),
-        f"devmath.load: source must be an array, or a tile (8, 8) of {CONVERTIBLE}, got a tile (8, 4) of float32",
+        f"devmath.load: source must be an array, or a tile (8, 8) of {LOADABLE}, got a tile (8, 4) of float32",
     ),
     "load of a tile into a tile": (
         lambda: devmath.load(devmath.shared(MM.c), devmath.shared(MM.c)),

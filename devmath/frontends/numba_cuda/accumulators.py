@@ -15,8 +15,8 @@ from ...fragments import FragmentMap
 from ...lto import tile_source
 from ...lto.unit import Unit
 from ...verbs import Verb
-from ..vector_rules import seen_along
-from .attributes import block_rank, emit_digits
+from ..operands import seen_along
+from .attributes import block_rank, emit_digits, read_element, write_element
 from .kernel import exchange_buffer
 from .linking import call_unit
 from .lowering import lowered, registers, text_of
@@ -99,12 +99,12 @@ def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         with builder.if_then(inside) if inside is not None else nullcontext():
             address = element(acc, args[1], register)
             extra = [
-                context.unpack_value(builder, ty.element, element(ty, value, register)) if _is_vector(ty) else value
+                read_element(context, builder, ty, element(ty, value, register)) if _is_vector(ty) else value
                 for ty, value in zip(sig.args[2:], args[2:], strict=True)
             ]
-            result = call(builder, (context.unpack_value(builder, acc.element, address), *place, *extra))
-            result = context.cast(builder, result, call_signature.return_type, acc.element)
-            context.pack_value(builder, acc.element, result, address)
+            result = call(builder, (read_element(context, builder, acc, address), *place, *extra))
+            result = context.cast(builder, result, call_signature.return_type, acc.value)
+            write_element(context, builder, acc, result, address)
     return context.get_dummy_value()
 
 

@@ -13,8 +13,7 @@ from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
 from ...layouts import TileLayout
-from .. import rules
-from ..vector_rules import VectorOperand
+from .. import float8, operands
 
 
 class ConstantType(types.Type):
@@ -40,7 +39,7 @@ class TileType(types.Type):
 
     def __init__(self, layout: TileLayout, threads: int):
         self.layout, self.threads = layout, threads
-        self.argument = rules.TileOperand(layout)
+        self.argument = operands.TileOperand(layout)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
         super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
 
@@ -49,8 +48,40 @@ class TileType(types.Type):
         return (self.layout, self.threads)
 
     @property
+    def size_bytes(self) -> int:
+        """Shared memory that it takes."""
+        return self.layout.size_bytes
+
+    @property
     def element(self) -> types.Type:
         return numba_type(self.layout.dtype)
+
+    @property
+    def value(self) -> types.Type:
+        """What ``t[i, j]`` is."""
+        return value_type(self.layout.dtype)
+
+
+class StackType(types.Type):
+    """Tiles of one layout in shared memory, one behind another; at run time the address of the first."""
+
+    def __init__(self, tile: TileType, stages: int):
+        self.tile, self.stages = tile, stages
+        self.argument = operands.StackOperand(tile.layout, stages)
+        super().__init__(name=f"devmath.Stack({stages} x {tile.name})")
+
+    @property
+    def key(self) -> tuple[TileType, int]:
+        return (self.tile, self.stages)
+
+    @property
+    def element(self) -> types.Type:
+        return self.tile.element
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory of all stages."""
+        return self.stages * self.tile.layout.stage_bytes
 
 
 class FragmentType(types.Type):
@@ -58,7 +89,7 @@ class FragmentType(types.Type):
 
     def __init__(self, desc: Gemm | FFT, arch: str, converted: DType | None = None):
         self.desc = desc
-        self.argument = rules.FragmentOperand(desc, arch, converted)
+        self.argument = operands.FragmentOperand(desc, arch, converted)
         self.map, self.dtype = self.argument.map, self.argument.dtype
         super().__init__(name=f"devmath.Fragment({desc!r} of {self.dtype.name} on {arch})")
 
@@ -70,11 +101,16 @@ class FragmentType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``acc[i]`` is."""
+        return value_type(self.dtype)
+
 
 class VectorType(types.Type):
     """A thread's share of a value a row, or a column; at run time the address of its first slot."""
 
-    def __init__(self, argument: VectorOperand):
+    def __init__(self, argument: operands.VectorOperand):
         self.argument = argument
         self.desc, self.map, self.dtype = argument.desc, argument.map, argument.dtype
         super().__init__(name=f"devmath.Vector({argument} on {argument.arch})")
@@ -87,10 +123,27 @@ class VectorType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``r[i]`` is."""
+        return value_type(self.dtype)
+
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return getattr(types, dtype.name)
+    return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
+
+
+def value_type(dtype: DType) -> types.Type:
+    """What an element is in kernel code: itself, or float32 for float8, with which Numba does not compute."""
+    return types.float32 if dtype.name in float8.TYPES else numba_type(dtype)
+
+
+def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType | VectorType) -> bool:
+    """Whether a value can become an element: Numba would also make an integer of a fraction."""
+    if holder.argument.dtype.is_integer and not isinstance(value, types.Integer | types.Boolean):
+        return False
+    return bool(context.can_convert(value, holder.value))
 
 
 def dtype_of(ty: types.Type) -> DType | None:
@@ -107,16 +160,17 @@ _KINDS = {
 }
 
 
-def argument(ty: types.Type) -> Any:
+def argument(ty: types.Type) -> operands.Argument:
     """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
         return ty.value
-    if isinstance(ty, TileType | FragmentType | VectorType):
+    if isinstance(ty, TileType | StackType | FragmentType | VectorType):
         return ty.argument
     if isinstance(ty, types.Array):
-        return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
+        return operands.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
     items = tuple(map(argument, ty)) if isinstance(ty, types.BaseTuple) else ()
-    return rules.OtherOperand(ty, next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other"), items)
+    kind = next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other")
+    return operands.OtherOperand(ty, kind, items, ty.literal_value if isinstance(ty, types.IntegerLiteral) else None)
 
 
 def element_name(array: types.Array) -> str:
@@ -132,12 +186,13 @@ class _ConstantModel(models.OpaqueModel):
 class _PointerModel(models.PrimitiveModel):
     """A generic pointer to elements; LLVM recovers the address space once all is inlined."""
 
-    def __init__(self, manager: Any, fe_type: TileType | FragmentType | VectorType):
+    def __init__(self, manager: Any, fe_type: TileType | StackType | FragmentType | VectorType):
         element = manager.lookup(fe_type.element).get_data_type()
         super().__init__(manager, fe_type, ir.PointerType(element))
 
 
 register_model(TileType)(_PointerModel)
+register_model(StackType)(_PointerModel)
 register_model(FragmentType)(_PointerModel)
 register_model(VectorType)(_PointerModel)
 

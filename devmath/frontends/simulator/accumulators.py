@@ -8,12 +8,12 @@ import numpy as np
 from ...accumulator_device import REDUCTIONS, VECTORS
 from ...dtypes import DType, lookup
 from .. import rules, vector_rules
-from ..vector_rules import VectorOperand, seen_along
+from ..operands import VectorOperand, seen_along
 from .block import Thread, current_thread
 from .bodies import reserve, simulated
 from .calls import Call
 from .fragment import Fragment, Vector, coordinates
-from .values import argument, converts_to
+from .values import argument, converts_to, element, wide_type
 from .values import convert as rounded
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {"max": np.max, "min": np.min, "sum": np.sum}
@@ -48,7 +48,7 @@ def _simulate_reduction(name: str) -> None:
         rows, cols, inside = coordinates(acc.map, made.desc.plan.threads)
 
         def of_tile(shares: list[np.ndarray]) -> np.ndarray:
-            tile = np.empty((acc.map.rows, acc.map.cols), np.complex128 if made.dtype.is_complex else np.float64)
+            tile = np.empty((acc.map.rows, acc.map.cols), wide_type(made.dtype))
             tile[rows[inside], cols[inside]] = np.stack(shares)[inside]
             with np.errstate(all="ignore"):
                 return rounded(operation(tile, axis=1 if made.axis == "row" else 0), made.dtype.numpy)
@@ -106,7 +106,7 @@ def apply(function: Any, acc: Any, *extra: Any) -> None:
         register = acc.map.row_of_register.holder(int(slot)) if is_vector else int(slot)
         place = (int(acc.rows[slot]),) if is_vector else (int(acc.rows[slot]), int(acc.cols[slot]))
         others = (x.of_register(fragment, register) if isinstance(x, Vector) else x for x in extra)
-        result = function(acc.values[slot], *place, *others)
+        result = function(element(acc.values[slot], acc.dtype), *place, *others)
         if not converts_to(result, acc.dtype):
             rules.refuse_result(acc, argument(result))
         acc.values[slot] = rounded(result, acc.dtype.numpy)

@@ -10,9 +10,9 @@ from ...blas_device import Gemm
 from ...dtypes import DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from .. import rules
-from ..vector_rules import VectorOperand, seen_along
-from .values import argument, convert, converts_to, poisoned, space_of, unwrap
+from .. import operands, plain_array_rules, rules
+from ..operands import seen_along
+from .values import argument, convert, converts_to, element, poisoned, space_of, unwrap
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def owners(fragment: FragmentMap, threads: int) -> np.ndarray:
     return owner
 
 
-class Fragment(rules.FragmentOperand):
+class Fragment(operands.FragmentOperand):
     """A thread's share of a product (zeroed) or of a transform (NaN until it is loaded).
 
     Parameters
@@ -72,7 +72,7 @@ class Fragment(rules.FragmentOperand):
         return int(self.cols[self._register("index", i)])
 
     def __getitem__(self, index: Any) -> Any:
-        return self.values[self._item(index)]
+        return element(self.values[self._item(index)], self.dtype)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         item = self._item(index)
@@ -94,7 +94,7 @@ class Fragment(rules.FragmentOperand):
         return i
 
 
-class Vector(VectorOperand):
+class Vector(operands.VectorOperand):
     """A thread's share of a value for each row, or each column, of a product's result.
 
     Parameters
@@ -107,7 +107,7 @@ class Vector(VectorOperand):
         One value for each row, or each column, of the product. Elsewhere there is NaN.
     """
 
-    def __init__(self, made: VectorOperand, thread: int, values: np.ndarray):
+    def __init__(self, made: operands.VectorOperand, thread: int, values: np.ndarray):
         super().__init__(made.desc, made.axis, made.dtype)
         self.thread = thread
         self.rows = rows_of_slots(self.map, made.desc.plan.threads)[thread]
@@ -149,5 +149,5 @@ def registers_of(operand: str, size: int, value: Any) -> np.ndarray:
     if isinstance(value, Fragment):
         return value.values
     array = unwrap(value)
-    rules.plain_array(operand, "local", (size,), space_of(value), array.shape)
+    plain_array_rules.plain_array(operand, "local", (size,), space_of(value), array.shape)
     return array[:size]

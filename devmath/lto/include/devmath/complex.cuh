@@ -22,6 +22,12 @@ DEVMATH_DEVICE Complex<Real> operator*(Complex<Real> a, Complex<Real> b) {
   return {fused_multiply_add(a.re, b.re, -(a.im * b.im)), fused_multiply_add(a.re, b.im, a.im * b.re)};
 }
 
+/// The complex conjugate where kConjugates; a negated operand of a multiply-add costs nothing.
+template <bool kConjugates, typename Real>
+DEVMATH_DEVICE Complex<Real> conjugate_if(Complex<Real> a) { return {a.re, kConjugates ? -a.im : a.im}; }
+template <bool kConjugates, typename Real>
+DEVMATH_DEVICE Real conjugate_if(Real a) { return a; }
+
 /// a * b + c in four fused operations.
 template <typename Real>
 DEVMATH_DEVICE Complex<Real> fused_multiply_add(Complex<Real> a, Complex<Real> b, Complex<Real> c) {

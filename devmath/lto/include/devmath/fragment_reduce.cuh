@@ -24,28 +24,55 @@ namespace devmath {
 DEVMATH_DEVICE void wait_for_block() { __syncthreads(); }
 #endif
 
-/// The larger one; NaN where either is.
+/// The larger and the smaller one; NaN where either is.
 template <typename T>
 DEVMATH_DEVICE T larger(T a, T b) { return a > b || a != a ? a : b; }
+template <typename T>
+DEVMATH_DEVICE T smaller(T a, T b) { return a < b || a != a ? a : b; }
 #if DEVMATH_ON_GPU
 DEVMATH_DEVICE float larger(float a, float b) {
   float c;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
   return c;
 }
+DEVMATH_DEVICE float smaller(float a, float b) {
+  float c;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
 #endif
 
+/// The end of a type: infinity, or the largest integer.
+template <typename T>
+DEVMATH_DEVICE T largest() {
+  if constexpr (IsSame<T, int>::value) {
+    return 0x7fffffff;
+  } else {
+    return (T)bits_float(0x7f800000u);
+  }
+}
+
+template <typename T>
+DEVMATH_DEVICE T least() {
+  if constexpr (IsSame<T, int>::value) {
+    return -largest<int>() - 1;
+  } else {
+    return -largest<T>();
+  }
+}
+
 struct Max {
-  template <typename T> DEVMATH_DEVICE static T identity() { return -(T)bits_float(0x7f800000u); }
+  template <typename T> DEVMATH_DEVICE static T identity() { return least<T>(); }
   template <typename T> DEVMATH_DEVICE static T combine(T a, T b) { return larger(a, b); }
 };
 struct Min {
-  template <typename T> DEVMATH_DEVICE static T identity() { return (T)bits_float(0x7f800000u); }
-  template <typename T> DEVMATH_DEVICE static T combine(T a, T b) { return -larger(-a, -b); }
+  template <typename T> DEVMATH_DEVICE static T identity() { return largest<T>(); }
+  template <typename T> DEVMATH_DEVICE static T combine(T a, T b) { return smaller(a, b); }
 };
 struct Sum {
   template <typename T> DEVMATH_DEVICE static T identity() { return T{}; }
   template <typename T> DEVMATH_DEVICE static T combine(T a, T b) { return a + b; }
+  DEVMATH_DEVICE static int combine(int a, int b) { return (int)((u32)a + (u32)b); }  // wraps around
 };
 
 /// The threads that share the rows of a fragment.

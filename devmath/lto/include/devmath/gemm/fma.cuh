@@ -64,7 +64,7 @@ struct Panel {
 };
 
 /// kRows x kCols outputs a thread and pass; groups of kRowGroup rows and kColGroup columns are neighbours in C.
-template <typename FragmentOfPasses, int kRows, int kCols, int kRowGroup, int kColGroup>
+template <typename FragmentOfPasses, int kRows, int kCols, int kRowGroup, int kColGroup, bool kConjA, bool kConjB>
 struct FmaBlock {
   using Fragment = FragmentOfPasses;
   static constexpr int size = kRows * kCols;
@@ -85,7 +85,8 @@ struct FmaBlock {
       for (int r = 0; r < kRows; ++r) {
         DEVMATH_UNROLL
         for (int c = 0; c < kCols; ++c) {
-          sums[r * kCols + c] = fused_multiply_add(rmem_a[d][r], rmem_b[d][c], sums[r * kCols + c]);
+          sums[r * kCols + c] = fused_multiply_add(conjugate_if<kConjA>(rmem_a[d][r]),
+                                                   conjugate_if<kConjB>(rmem_b[d][c]), sums[r * kCols + c]);
         }
       }
     }
