@@ -240,7 +240,7 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
     if not isinstance(source, TileOperand | FragmentOperand):
         _refuse("store", "source", "a tile, an accumulator or registers", source)
-    convertible = tuple(name for name, dtype in BY_NAME.items() if dtype.is_complex == source.dtype.is_complex)
+    convertible = tuple(name for name, dtype in BY_NAME.items() if source.dtype.converts_to(dtype))
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):

@@ -91,6 +91,12 @@ class GemmPlan:
         """Type of the sums, of alpha and of beta."""
         return self.problem.accumulator
 
+    def plain(self, name: str) -> TileLayout:
+        """Matrix "a", "b" or "c" as a dense array of the user's own, in the problem's order whatever a tile's is."""
+        tile, order = getattr(self, name), self.problem.orders["abc".index(name)]
+        lines, length = (tile.rows, tile.cols) if order == "row" else (tile.cols, tile.rows)
+        return TileLayout(tile.dtype, tile.rows, tile.cols, order, length, lines)
+
     @property
     def register_form_problem(self) -> str | None:
         """Why the accumulators of a thread do not fit its registers, as a sentence; None where they do."""

@@ -10,7 +10,7 @@ _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long 
 
 def element_text(dtype: DType) -> str:
     """C++ name of an element type, seen from outside namespace ``devmath``."""
-    return dtype.cpp if dtype.cpp in ("float", "double") else f"devmath::{dtype.cpp}"
+    return dtype.cpp if dtype.cpp in ("float", "double", "int") else f"devmath::{dtype.cpp}"
 
 
 def layout_text(layout: TileLayout) -> str:

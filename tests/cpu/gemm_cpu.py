@@ -44,6 +44,11 @@ class Case:
         plain = problem(self.m, self.n, self.k, self.dtype, self.orders, self.threads, self.c_dtype, self.math)
         return replace(plain, conj=self.conj)
 
+    def layout(self, name: str) -> TileLayout:
+        """Where "a", "b" or "c" lies, but for the leading dimension of a plain array."""
+        is_plain = self.forms["abc".index(name)] == "plain"
+        return self.plan.plain(name) if is_plain else getattr(self.plan, name)
+
     @property
     def is_register_form(self) -> bool:
         return len(self.forms) == 2
@@ -124,7 +129,7 @@ class Program:
 
     def tile_form(self, case: Case, alpha, a, b, beta, c) -> np.ndarray:
         """Return C after the call."""
-        layouts = case.plan.a, case.plan.b, case.plan.c
+        layouts = [case.layout(name) for name in "abc"]
         # A number around C: whatever is computed from the NaN around A and B would show.
         memories = [Memory(*parts) for parts in zip(layouts, case.forms, (a, b, c), (0xFF, 0xFF, 0x5A), strict=True)]
         operands = [memory.bytes for memory in memories]
@@ -138,7 +143,7 @@ class Program:
         where = plan.fragment.row(threads, registers)[inside], plan.fragment.col(threads, registers)[inside]
         accumulators = np.full(threads.shape, np.nan, dtype)
         accumulators[inside] = c[where]
-        memories = [Memory(*parts) for parts in zip((plan.a, plan.b), case.forms, (a, b), strict=True)]
+        memories = [Memory(*parts) for parts in zip(map(case.layout, "ab"), case.forms, (a, b), strict=True)]
         places = [*(memory.place for memory in memories), (accumulators.nbytes, 0, -1)]
         after = self._run(case, 0, 0, places, [*(memory.bytes for memory in memories), accumulators])
         result = np.full((case.m, case.n), np.nan, dtype)

@@ -18,7 +18,7 @@ GEMM_REFUSED = {
     "k a fraction": ({"k": 2.5}, TypeError, "k must be an integer, got 2.5"),
     "m a flag": ({"m": True}, TypeError, "m must be an integer, got True"),
     "m a word": ({"m": "32"}, TypeError, "m must be an integer, got '32'"),
-    "dtype unknown": ({"dtype": np.int8}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
+    "dtype unknown": ({"dtype": np.int32}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
     "dtype no dtype": ({"dtype": "half float"}, TypeError, "dtype must be one of .*, got 'half float'"),
     "a_order": ({"a_order": "C"}, ValueError, "a_order must be one of 'row', 'col', got 'C'"),
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
@@ -34,6 +34,12 @@ GEMM_REFUSED = {
         {"dtype": "float16", "k": 24, "force_variant": "wgmma"},
         ValueError,
         "force_variant must be able to compute the product, got 'wgmma': k must be a multiple of 16, got 24",
+    ),
+    "b_dtype": ({"b_dtype": np.float64}, TypeError, "b_dtype must be one of float32, got float64"),
+    "accumulator_dtype": (
+        {"accumulator_dtype": np.float64},
+        TypeError,
+        "accumulator_dtype must be one of float32, got float64",
     ),
     "math": ({"math": "fast"}, ValueError, "math must be one of 'ieee', 'tf32', '3xtf32', got 'fast'"),
     "math of float64": (

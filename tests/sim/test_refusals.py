@@ -67,7 +67,7 @@ def set_register(index, value):
 
 A_RULE = "a tile (8, 4) of float32, order 'row'"
 PLAIN_RULE = f"{A_RULE}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype"
-CONVERTIBLE = "float16 or bfloat16 or float32 or float64"
+CONVERTIBLE = "float16 or bfloat16 or float32 or float64 or float8_e4m3fn or float8_e5m2"
 
 REFUSED = {
     "shared of a product": (

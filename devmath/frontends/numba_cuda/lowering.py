@@ -107,10 +107,9 @@ def _operand(
     context: Any, builder: ir.IRBuilder, plan: GemmPlan, name: str, ty: types.Type, value: Any
 ) -> list[ir.Value]:
     """Address and leading dimension; a tile has it in its type, the argument goes unread."""
-    layout = getattr(plan, name)
     if isinstance(ty, TileType):
-        return [value, INT32(layout.ld)]
-    return _plain_tile(context, builder, f"devmath.gemm: {name}", layout, ty, value)
+        return [value, INT32(getattr(plan, name).ld)]
+    return _plain_tile(context, builder, f"devmath.gemm: {name}", plan.plain(name), ty, value)
 
 
 def _plain_tile(

@@ -13,7 +13,7 @@ from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
 from ...layouts import TileLayout
-from .. import rules
+from .. import float8, rules
 
 
 class ConstantType(types.Type):
@@ -72,7 +72,7 @@ class FragmentType(types.Type):
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return getattr(types, dtype.name)
+    return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
 
 
 _KINDS = {

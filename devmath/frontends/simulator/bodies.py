@@ -200,7 +200,7 @@ def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> No
 
 
 def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
-    return matrix_of(f"devmath.gemm: {name}", getattr(mm.plan, name), value)
+    return matrix_of(f"devmath.gemm: {name}", mm.plan.plain(name), value)
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:

@@ -129,7 +129,7 @@ class PlainMatrix:
 
 
 def matrix_of(operand: str, layout: TileLayout, value: Any) -> Tile | PlainMatrix:
-    """A tile, or a plain array in shared memory that can hold one of `layout`."""
+    """A tile, or a plain array in shared memory that can hold the lines of `layout`."""
     if isinstance(value, Tile):
         return value
     array = unwrap(value)
