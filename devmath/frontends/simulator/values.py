@@ -81,3 +81,8 @@ def convert(values: Any, dtype: np.dtype) -> np.ndarray:
 def poisoned(size: int, dtype: DType) -> np.ndarray:
     """Memory that nothing was written to: NaN in both parts."""
     return np.full(size, complex(np.nan, np.nan) if dtype.is_complex else np.nan, dtype.numpy)
+
+
+def as_tf32(values: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
