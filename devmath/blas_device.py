@@ -292,7 +292,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
         Of the accumulator's type, or convertible to it.
     a, b, c : tile or array
         Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
-        shape, as memory lies), or 1-D and dense.
+        shape, as memory lies), or 1-D and dense. A 2-D one may be larger, or a view whose lines are consecutive
+        elements, such as ``buffer[:, 4:36]``.
     acc : accumulator or array
         From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
 

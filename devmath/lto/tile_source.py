@@ -57,6 +57,12 @@ def store_fragment_to_tile(fragment: FragmentMap, dtype: DType, layout: TileLayo
     return _unit("fragment_store", symbol, "const void* fragment, void* tile", function)
 
 
+def convert_element(from_dtype: DType, to_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(source, destination)``: one number of another type."""
+    function = f"convert_element<{element_text(from_dtype)}, {element_text(to_dtype)}>"
+    return _unit("scalar", symbol, "const void* source, void* destination", function)
+
+
 def _unit(header: str, symbol: str, parameters: str, function: str) -> str:
     """Define `symbol` as a call of `function` with its own parameters."""
     arguments = ", ".join(parameter.split()[-1] for parameter in parameters.split(","))

@@ -24,6 +24,12 @@ GEMM_REFUSED = {
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
     "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
+    "b_dtype": ({"b_dtype": np.float64}, TypeError, "b_dtype must be one of float32, got float64"),
+    "accumulator_dtype": (
+        {"accumulator_dtype": np.float64},
+        TypeError,
+        "accumulator_dtype must be one of float32, got float64",
+    ),
     "a_conj": ({"a_conj": "yes"}, ValueError, "a_conj must be one of False, True, got 'yes'"),
     "force_variant unknown": (
         {"force_variant": "tensor"},
@@ -34,12 +40,6 @@ GEMM_REFUSED = {
         {"dtype": "float16", "k": 24, "force_variant": "wgmma"},
         ValueError,
         "force_variant must be able to compute the product, got 'wgmma': k must be a multiple of 16, got 24",
-    ),
-    "b_dtype": ({"b_dtype": np.float64}, TypeError, "b_dtype must be one of float32, got float64"),
-    "accumulator_dtype": (
-        {"accumulator_dtype": np.float64},
-        TypeError,
-        "accumulator_dtype must be one of float32, got float64",
     ),
     "math": ({"math": "fast"}, ValueError, "math must be one of 'ieee', 'tf32', '3xtf32', got 'fast'"),
     "math of float64": (

@@ -148,4 +148,10 @@ DEVMATH_DEVICE To convert(From x) {
   }
 }
 
+/// The same in memory.
+template <typename From, typename To>
+DEVMATH_DEVICE void convert_element(const void* source, void* destination) {
+  *(To*)destination = convert<To>(*(const From*)source);
+}
+
 }  // namespace devmath

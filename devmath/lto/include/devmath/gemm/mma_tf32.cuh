@@ -126,7 +126,7 @@ struct MmaTf32 {
   }
 
   template <int kDepth>
-  DEVMATH_DEVICE static void multiply(float* d, const RowBlock& a, const ColBlock& b, float) {
+  DEVMATH_DEVICE static void multiply(float* d, const RowBlock& a, const ColBlock& b, float, float) {
     if constexpr (kTerms == 1) {
       multiply_parts<kDepth>(d, a.big, b.big);
     } else {
