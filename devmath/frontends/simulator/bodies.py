@@ -14,13 +14,8 @@ from .. import call_rules, rules
 from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
-<<<<<<< HEAD
-from .tile import PlainMatrix, Tile, matrix_of
-from .values import argument, as_tf32, convert, converts_to, space_of, unwrap
-=======
 from .tile import PlainMatrix, Stack, Tile, matrix_of
-from .values import argument, convert, converts_to, poison, space_of, unwrap
->>>>>>> main
+from .values import argument, as_tf32, convert, converts_to, poison, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -219,19 +214,13 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
-<<<<<<< HEAD
-    """A @ B in double precision, of what the instructions read."""
-    wide = np.complex128 if a.layout.dtype.is_complex else np.float64
+    """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
+    dtype = a.layout.dtype
+    wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
     left, right = (tile.read(call) for tile in (a, b))
     if mm.math == "tf32":
         left, right = as_tf32(left), as_tf32(right)
     left, right = left.astype(wide), right.astype(wide)
-=======
-    """A @ B in double precision; of integers in 64 bits."""
-    dtype = a.layout.dtype
-    wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
-    left, right = (tile.read(call).astype(wide) for tile in (a, b))
->>>>>>> main
     with np.errstate(all="ignore"):
         return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)
 

@@ -85,15 +85,6 @@ def convert(values: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def poisoned(size: int, dtype: DType) -> np.ndarray:
-<<<<<<< HEAD
-    """Memory that nothing was written to: NaN in both parts."""
-    return np.full(size, complex(np.nan, np.nan) if dtype.is_complex else np.nan, dtype.numpy)
-
-
-def as_tf32(values: np.ndarray) -> np.ndarray:
-    """float32 as tensor cores read it: without the low 13 bits."""
-    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-=======
     """Memory that nothing was written to: NaN in both parts; for integers a number hard to overlook."""
     return np.full(size, poison(dtype), dtype.numpy)
 
@@ -108,4 +99,8 @@ def poison(dtype: DType) -> Any:
 def element(values: Any, dtype: DType) -> Any:
     """An element as kernel code sees it: float8, with which Numba does not compute, as float32."""
     return np.float32(values) if dtype.numpy.type in _FLOAT8 else values
->>>>>>> main
+
+
+def as_tf32(values: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)

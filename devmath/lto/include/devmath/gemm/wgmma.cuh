@@ -7,7 +7,7 @@
 namespace devmath {
 
 template <typename Fragment, int kColBlocks>
-using PlainMmaSyncBlock = MmaSyncBlock<Fragment, 1, kColBlocks>;
+using PlainMmaSyncBlock = MmaSyncBlock<Fragment, 1, kColBlocks, 2>;
 
 template <typename Fragment, int kN>
 using WgmmaBlock = WgmmaTileBlock<Fragment, kN, PlainMmaSyncBlock>;
