@@ -15,7 +15,7 @@ from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
 from .tile import PlainMatrix, Stack, Tile, matrix_of
-from .values import argument, convert, converts_to, poison, space_of, unwrap
+from .values import argument, as_tf32, convert, converts_to, poison, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,10 +214,13 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
-    """A @ B in double precision; of integers in 64 bits."""
+    """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
     dtype = a.layout.dtype
     wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
-    left, right = (tile.read(call).astype(wide) for tile in (a, b))
+    left, right = (tile.read(call) for tile in (a, b))
+    if mm.math == "tf32":
+        left, right = as_tf32(left), as_tf32(right)
+    left, right = left.astype(wide), right.astype(wide)
     with np.errstate(all="ignore"):
         return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)
 
