@@ -64,7 +64,9 @@ def unset(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:
-    """A @ B in double precision, either conjugated where a descriptor says so."""
+    """A @ B in double precision; where a descriptor says so either is conjugated, or both are read as tf32."""
+    if mm and mm.math == "tf32":
+        a, b = ((x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b))
     a, b = _widest(a), _widest(b)
     return (a.conj() if mm and mm.a_conj else a) @ (b.conj() if mm and mm.b_conj else b)
 

@@ -21,7 +21,7 @@ def reduction(verb: str, acc: Argument) -> VectorOperand:
 def vector(verb: str, desc: Argument, values: Argument, arch: str | None = None) -> VectorOperand:
     """Accept a product, and a number or a vector of as many values; return the vector that is made."""
     mm = rules.accumulator(desc, arch, verb)
-    made = VectorOperand(mm, verb.partition("_")[0], mm.plan_on(arch).accumulator, arch)
+    made = VectorOperand(mm, verb.partition("_")[0], BY_NAME[mm.plan_on(arch).accumulator.accumulator], arch)
     if isinstance(values, VectorOperand):
         if (values.axis, values.dtype, values.map.rows) == (made.axis, made.dtype, made.map.rows):
             return made

@@ -54,7 +54,7 @@ def test_epilog(kernel, case, rng):
     bias = normal(rng, (mm.n,), np.float32)
     c = np.full((mm.m, mm.n), np.nan, np.float32)
     kernel(mm)[1, mm.block_dim](a, b, bias, c)
-    np.testing.assert_allclose(c, np.maximum(product(a, b) + bias, 0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(c, np.maximum(product(a, b, mm) + bias, 0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])

@@ -15,7 +15,7 @@ from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
 from .tile import PlainMatrix, Stack, Tile, matrix_of
-from .values import argument, convert, poison, space_of, unwrap, wide_type
+from .values import argument, as_tf32, convert, poison, space_of, unwrap, wide_type
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,9 +222,12 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
-    """A @ B in double precision; of integers in 64 bits."""
+    """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
     wide = wide_type(a.layout.dtype)
-    left, right = (tile.read(call).astype(wide) for tile in (a, b))
+    left, right = (tile.read(call) for tile in (a, b))
+    if mm.math == "tf32":
+        left, right = as_tf32(left), as_tf32(right)
+    left, right = left.astype(wide), right.astype(wide)
     with np.errstate(all="ignore"):
         return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)
 

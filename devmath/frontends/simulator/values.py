@@ -105,3 +105,8 @@ def wide_type(dtype: DType) -> Any:
 def element(values: Any, dtype: DType) -> Any:
     """An element as kernel code sees it: float8, with which Numba does not compute, as float32."""
     return np.float32(values) if dtype.numpy.type in _FLOAT8 else values
+
+
+def as_tf32(values: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
