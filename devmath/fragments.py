@@ -37,6 +37,10 @@ class Digits:
         weights = [math.prod(modulus for _, modulus, _ in self.terms[:i]) for i in range(len(self.terms))]
         return Digits(tuple((*term[:2], weight) for term, weight in zip(self.terms, weights, strict=True)))
 
+    def inverse(self, value: Any) -> Any:
+        """The least `x` of a value, where each stride is a multiple of all that the smaller strides reach."""
+        return sum(value // stride % modulus * divisor for divisor, modulus, stride in self.terms)
+
     def holder(self, slot: Any) -> Any:
         """The least `x` of a slot."""
         return sum(slot // weight % modulus * divisor for divisor, modulus, weight in self.slots.terms)

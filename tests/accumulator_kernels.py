@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import cuda
 
 import devmath
@@ -138,5 +139,36 @@ def vectors(first: devmath.Gemm, second: devmath.Gemm) -> Callable[..., Any]:
             other[i] = 0.0
         devmath.apply(plus_both, other, devmath.row_vector(second, by_row), by_col)
         devmath.store(other, d)
+
+    return kernel
+
+
+@cuda.jit(device=True)
+def relu(x, row, col):
+    return max(x, np.float32(0.0))
+
+
+def chained(first: devmath.Gemm, second: devmath.Gemm) -> Callable[..., Any]:
+    """``e = 2 relu(a @ b0) @ b1``, the middle handed on in registers, twice as a loop would: kernel(a, b0, b1, e).
+
+    Complex numbers have no relu: there it is ``e = 2 a @ b0 @ b1``.
+    """
+    dtype, is_real = second.dtype.type, second.dtype.kind != "c"
+
+    @cuda.jit
+    def kernel(a, b0, b1, e):
+        sa, sb0, sb1 = devmath.shared(first.a), devmath.shared(first.b), devmath.shared(second.b)
+        devmath.load(a, sa)
+        devmath.load(b0, sb0)
+        devmath.load(b1, sb1)
+        devmath.wait()
+        inner, outer = devmath.accumulator(first), devmath.accumulator(second)
+        devmath.gemm(first, sa, sb0, inner)
+        if is_real:
+            devmath.apply(relu, inner)
+        middle = devmath.convert(inner, dtype)
+        for _ in range(2):
+            devmath.gemm(second, middle, sb1, outer)
+        devmath.store(outer, e)
 
     return kernel

@@ -129,3 +129,31 @@ def store_of_a_vector():
 def product_into_a_converted_accumulator():
     acc = devmath.convert(devmath.accumulator(MM), np.float16)
     devmath.gemm(MM, devmath.shared(MM.a), devmath.shared(MM.b), acc)
+
+
+@refused("devmath.gemm: a must be a tile, or an accumulator of shape (32, 8) converted to float16, got the accumulator")
+def operand_of_another_dtype():
+    acc = devmath.accumulator(HALF)
+    devmath.gemm(HALF, devmath.accumulator(HALF), devmath.shared(HALF.b), acc)
+
+
+@refused("devmath.gemm: a must be a tile, or an accumulator of shape (32, 8) converted to float32, got the accumulator")
+def operand_of_another_shape():
+    devmath.gemm(MM, devmath.accumulator(MM), devmath.shared(MM.b), devmath.accumulator(MM))
+
+
+@refused(
+    "devmath.gemm: a must be a tile, or an accumulator of shape (32, 8) converted to float32, got the registers of"
+)
+def operand_of_a_transform():
+    devmath.gemm(MM, devmath.registers(FFT), devmath.shared(MM.b), devmath.accumulator(MM))
+
+
+@refused("devmath.gemm: a must be a tile (32, 8) of float32", "got the accumulator of Gemm(32, 8, 8, float16")
+def operand_in_registers_of_a_product_in_tiles():
+    devmath.gemm(MM, 1.0, devmath.accumulator(HALF), devmath.shared(MM.b), 0.0, devmath.shared(MM.c))
+
+
+@refused("devmath.gemm: b must be a tile (8, 16) of float32", "got the accumulator of Gemm(32, 8, 8, float16")
+def accumulator_as_second_operand():
+    devmath.gemm(MM, devmath.shared(MM.a), devmath.accumulator(HALF), devmath.accumulator(MM))

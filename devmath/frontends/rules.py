@@ -88,7 +88,7 @@ def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulato
 
 
 def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
-    """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc)."""
+    """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc), then with A in registers as well."""
     mm = descriptor("gemm", desc)
     planned = plan("gemm", mm, arch)
     if len(operands) == 5:
@@ -104,9 +104,19 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         raise TypingError(
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
-    _matrix("a", planned.a, a)
+    if len(operands) == 3 and isinstance(a, FragmentOperand):
+        _registers_of_a(planned, a)
+    else:
+        _matrix("a", planned.a, a)
     _matrix("b", planned.b, b)
     return mm
+
+
+def _registers_of_a(planned: GemmPlan, a: FragmentOperand) -> None:
+    """Accept the accumulator of another product, or what it was converted to, of the extents and the type of A."""
+    shape, dtype = (planned.problem.m, planned.problem.k), planned.a.dtype
+    if a.is_transform or (a.map.rows, a.map.cols) != shape or a.dtype != dtype:
+        _refuse("gemm", "a", f"a tile, or an accumulator of shape {shape} converted to {dtype.name}", a)
 
 
 def _matrix(name: str, layout: TileLayout, argument: Argument) -> None:

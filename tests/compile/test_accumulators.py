@@ -9,6 +9,7 @@ from numba import cuda
 import devmath
 from devmath.dtypes import lookup
 from devmath.lto.arch import ARCHITECTURES
+from devmath.lto.gemm_register_operand import lies_as_operand
 from tests import accumulator_kernels as kernels
 from tests.accumulator_refusals import REFUSED
 from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link
@@ -101,3 +102,36 @@ def test_refused(name):
     with pytest.raises(TYPING_ERRORS) as caught:
         compile_kernel(cuda.jit(kernel), (), "sm_90a")
     assert [part for part in parts if part not in str(caught.value)] == []
+
+
+def chained(first, second, arch):
+    matrices = (array(first.dtype), array(first.b_dtype), array(second.b_dtype), array(second.accumulator_dtype))
+    return build(kernels.chained(first, second), matrices, arch)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "arch", "multiply"),
+    [
+        (("float16", 64, 64, 64, 128), ("float16", 64, 96, 64, 128), "sm_90a", "HGMMA"),
+        (("bfloat16", 128, 48, 64, 256), ("bfloat16", 128, 64, 48, 256), "sm_90a", "HGMMA"),
+        (("float16", 128, 64, 64, 128), ("float16", 128, 64, 64, 128), "sm_90a", "HGMMA"),
+        *((("float16", 32, 64, 32, 32), ("float16", 32, 64, 64, 32), arch, "HMMA") for arch in ARCHITECTURES),
+        (("float64", 32, 16, 16, 32), ("float64", 32, 16, 16, 32), "sm_80", "DMMA"),
+    ],
+)
+def test_an_accumulator_that_lies_as_an_operand_stays_in_registers(first, second, arch, multiply):
+    inner, outer = (devmath.Gemm(*extents, dtype, threads=threads) for dtype, *extents, threads in (first, second))
+    binary = chained(inner, outer, arch)
+    assert lies_as_operand(inner.plan_on(arch).fragment, outer.plan_on(arch))
+    assert binary.count("BAR") == 1  # behind the loads
+    assert binary.count(multiply) > 0
+
+
+@on_all_architectures
+@pytest.mark.parametrize(("first", "second"), [("float16", "float16"), ("float32", "float16"), ("float16", "float32")])
+def test_any_accumulator_can_be_an_operand(first, second, arch):
+    inner, outer = devmath.Gemm(33, 80, 32, first, threads=128), devmath.Gemm(33, 64, 80, second, threads=128)
+    assert not lies_as_operand(inner.plan_on(arch).fragment, outer.plan_on(arch))
+    binary = chained(inner, outer, arch)
+    # One behind the loads; each of two products waits for the last readers, and then for all writers.
+    assert 3 <= binary.count("BAR") <= 5

@@ -94,4 +94,20 @@ void Wgmma<kN, ElementA, ElementB>::multiply(Sum* sums, MatrixDescriptor a, Matr
   wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
 }
 
+/// Each lane shows its registers of A: they hold the 16 rows of its warp.
+template <int kN, typename ElementA, typename ElementB>
+template <int kBIsMnMajor, typename Sum>
+void Wgmma<kN, ElementA, ElementB>::multiply_registers(Sum* sums, const u32* a, MatrixDescriptor b, bool adds) {
+  static_assert(sizeof(ElementA) == 2, "Wgmma: only registers of 16-bit elements are emulated");
+  check_uniform({b.bits(), b.start});
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {a[0], a[1], a[2], a[3]}, {}});
+  const auto of_a = [&](int row, int k) {
+    const u32 pair = warp.of(row % 8 * 4 + k % 8 / 2).a[row % 16 / 8 + k / 8 * 2];
+    return ElementA{(u16)(pair >> k % 2 * 16)};
+  };
+  wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+  warp.wait();
+}
+
 }  // namespace devmath

@@ -137,3 +137,31 @@ def test_softmax_of_rows(mm, rng):
     kernels.softmax_rows(mm)[1, mm.block_dim](cuda.to_device(c), d)
     powers = np.exp(c.astype(np.float64) - c.max(axis=1, keepdims=True))
     assert oracle.relative_error(d.copy_to_host(), powers / powers.sum(axis=1, keepdims=True)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "m", "n", "k", "threads"),
+    [
+        ("float16", "float16", 64, 64, 64, 128),  # wgmma on sm_90: A in registers
+        ("bfloat16", "bfloat16", 128, 48, 96, 256),
+        ("float16", "float16", 200, 64, 64, 128),  # several passes along m
+        ("float16", "float16", 50, 20, 19, 32),  # mma.sync, one warp: A in registers
+        ("float64", "float64", 32, 16, 24, 32),
+        ("float16", "float16", 33, 64, 80, 128),  # through shared memory from here on
+        ("float32", "float16", 64, 64, 48, 128),
+        ("float16", "float32", 128, 64, 48, 256),
+        ("float32", "float32", 33, 47, 19, 96),
+        ("complex64", "complex64", 33, 24, 16, 64),
+    ],
+)
+def test_an_accumulator_is_the_operand_of_the_next_product(first, second, m, n, k, threads, rng):
+    inner, outer = devmath.Gemm(m, k, 32, first, threads=threads), devmath.Gemm(m, n, k, second, threads=threads)
+    a, b0 = oracle.operands(rng, inner)
+    _, b1 = oracle.operands(rng, outer)
+    e = cuda.to_device(np.full((m, n), np.nan, outer.accumulator_dtype))
+    middle = oracle.product(a, b0)
+    if not np.iscomplexobj(middle):
+        middle = np.maximum(middle, 0)
+    kernels.chained(inner, outer)[1, inner.block_dim](*map(on_device, (a, b0, b1)), e)
+    want = 2 * oracle.product(middle.astype(outer.dtype), b1)
+    assert oracle.relative_error(e.copy_to_host(), want) < (2e-3 if outer.dtype.itemsize == 2 else 1e-5)

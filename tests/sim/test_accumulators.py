@@ -137,3 +137,23 @@ def test_vectors_of_products_that_deal_out_rows_differently(b_order, rng):
     kernels.vectors(first, second)[1, first.block_dim](c, e, f, d)
     s, t = c.astype(np.float64).sum(axis=1), e.astype(np.float64).sum(axis=0)
     assert relative_error(d, ((s * f + s) * f)[:, None] + t) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (devmath.Gemm(32, 33, 16, np.float16, threads=64), devmath.Gemm(32, 24, 33, np.float16, threads=64)),
+        (devmath.Gemm(16, 20, 9, "bfloat16", threads=32), devmath.Gemm(16, 8, 20, "bfloat16", threads=32)),
+        (devmath.Gemm(33, 20, 9, np.float32, threads=64), devmath.Gemm(33, 8, 20, np.float16, threads=64)),
+        (devmath.Gemm(17, 12, 9, np.float64, threads=64), devmath.Gemm(17, 8, 12, np.float64, threads=64)),
+        (devmath.Gemm(17, 12, 9, np.float16, threads=64), devmath.Gemm(17, 8, 12, np.float32, threads=64)),
+    ],
+    ids=str,
+)
+def test_an_accumulator_is_the_operand_of_the_next_product(first, second, rng):
+    a, b0 = operands(rng, first)
+    _, b1 = operands(rng, second)
+    e = np.full((second.m, second.n), np.nan, second.accumulator_dtype)
+    kernels.chained(first, second)[1, first.block_dim](a, b0, b1, e)
+    middle = np.maximum(product(a, b0), 0).astype(second.dtype)
+    assert relative_error(e, 2 * product(middle, b1)) < 2e-3  # few elements of the middle round to a neighbour

@@ -18,6 +18,7 @@ from ...layouts import TileLayout
 from ...lto import fft_units, gemm_source, tile_source
 from ...lto.arch import compute_capability
 from ...lto.gemm_plan import GemmPlan
+from ...lto.gemm_register_operand import lies_as_operand, register_operand_form
 from ...lto.unit import Unit
 from ...verbs import Verb
 from .. import plain_array_rules
@@ -71,15 +72,22 @@ def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, a
 
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    function_type = ir.FunctionType(ir.VoidType(), [])
     pending = sig.args[0].literal_value if sig.args else 0  # each load into a tile commits one group
-    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy. The fence
-    # orders writes that have been made: it comes after the copies that it is meant for have landed.
-    fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
-    text = f"cp.async.wait_group {pending}; {fence}"
-    builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
-    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
+    # The fence orders writes that have been made: it comes after the copies that it is meant for have landed.
+    _barrier(builder, f"cp.async.wait_group {pending}; {_proxy_fence()}")
     return context.get_dummy_value()
+
+
+def _proxy_fence() -> str:
+    """PTX that makes what this thread wrote visible to wgmma, which reads through the asynchronous proxy."""
+    return "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
+
+
+def _barrier(builder: ir.IRBuilder, before: str = "") -> None:
+    """The barrier of the block, behind some PTX."""
+    function_type = ir.FunctionType(ir.VoidType(), [])
+    builder.call(ir.InlineAsm(function_type, before, "~{memory}", side_effect=True), [])
+    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
 
 
 @lowered(blas_device.gemm)
@@ -88,6 +96,8 @@ def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
     plan = mm.plan_on(target_arch())
     annotate(context, builder, mm)
     (_, alpha_type, *_), register_form = sig.args, len(args) == 4
+    if isinstance(alpha_type, FragmentType):
+        return _lower_gemm_of_registers(context, builder, plan, sig, args)
     if register_form:
         tiles, acc = {"a": 1, "b": 2}, args[3]
         if not isinstance(sig.args[3], FragmentType):
@@ -104,6 +114,32 @@ def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
         alpha, beta = (_scalar_parts(context, builder, alpha_type, args[i]) for i in (1, 4))
         unit = Unit.render(stem, lambda symbol: gemm_source.tile_form(plan, forms, symbol))
         call_unit(context, builder, unit, [*alpha, *operands["a"], *operands["b"], *beta, *operands["c"]])
+    return context.get_dummy_value()
+
+
+def _lower_gemm_of_registers(
+    context: Any, builder: ir.IRBuilder, plan: GemmPlan, sig: Signature, args: Any
+) -> ir.Value:
+    """``gemm(desc, p, b, acc)`` with A in registers: as they lie, or through shared memory."""
+    _, source, b_type, acc_type = sig.args
+    _, first, b, acc = args
+    if not isinstance(acc_type, FragmentType):
+        acc = _plain_registers(context, builder, "devmath.gemm: acc", plan.fragment.size, acc_type, acc)
+    operand_b = _operand(context, builder, plan, "b", b_type, b)
+    form = "tile" if isinstance(b_type, TileType) else "plain"
+    stem = f"gemm_{plan.variant}_{plan.problem.m}x{plan.problem.n}x{plan.problem.k}_{plan.a.dtype.name}"
+    if lies_as_operand(source.map, plan):
+        unit = Unit.render(stem, text_of(register_operand_form, plan, source.map, form))
+        call_unit(context, builder, unit, [first, *operand_b, acc])
+        return context.get_dummy_value()
+    tile, in_use = exchange_buffer(context, builder, plan.a.size_bytes, plan.a.alignment_bytes)
+    with builder.if_then(builder.icmp_signed("!=", in_use, INT32(0))):
+        _barrier(builder)
+    text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, plan.a)
+    call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), [first, tile])
+    _barrier(builder, _proxy_fence())
+    unit = Unit.render(stem, text_of(gemm_source.register_form, plan, ("tile", form)))
+    call_unit(context, builder, unit, [tile, INT32(plan.a.ld), *operand_b, acc])
     return context.get_dummy_value()
 
 

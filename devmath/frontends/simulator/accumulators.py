@@ -12,7 +12,7 @@ from ..operands import VectorOperand, seen_along
 from .block import Thread, current_thread
 from .bodies import reserve, simulated
 from .calls import Call
-from .fragment import Fragment, Vector, coordinates
+from .fragment import Fragment, Vector, gathered
 from .values import argument, converts_to, element, wide_type
 from .values import convert as rounded
 
@@ -45,11 +45,9 @@ def _simulate_reduction(name: str) -> None:
         thread = current_thread(name)
         made = vector_rules.reduction(name, argument(acc))
         _reserve_for_warps(thread, made)
-        rows, cols, inside = coordinates(acc.map, made.desc.plan.threads)
 
         def of_tile(shares: list[np.ndarray]) -> np.ndarray:
-            tile = np.empty((acc.map.rows, acc.map.cols), wide_type(made.dtype))
-            tile[rows[inside], cols[inside]] = np.stack(shares)[inside]
+            tile = gathered(acc.map, shares, wide_type(made.dtype))
             with np.errstate(all="ignore"):
                 return rounded(operation(tile, axis=1 if made.axis == "row" else 0), made.dtype.numpy)
 

@@ -9,11 +9,12 @@ import numpy as np
 from ...blas_device import Gemm, Operand
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
+from ...lto.gemm_register_operand import lies_as_operand
 from ...verbs import SIMULATED
 from .. import call_rules, rules
 from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
-from .fragment import Fragment, coordinates, owners, registers_of
+from .fragment import Fragment, coordinates, gathered, owners, registers_of
 from .tile import PlainMatrix, Stack, Tile, matrix_of
 from .values import argument, as_tf32, convert, poison, space_of, unwrap, wide_type
 
@@ -190,7 +191,7 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
         # Each element of C belongs to the thread that holds its sum. Sums are rounded once, then scaled in their type.
         dtype, owner = mm.accumulator_dtype, owners(mm.plan.fragment, mm.plan.threads)
         with np.errstate(all="ignore"):
-            result = alpha * convert(_product(call, mm, tile_a, tile_b), dtype)
+            result = alpha * convert(_product(mm, tile_a.read(call), tile_b.read(call)), dtype)
             if beta != 0:
                 result = result + beta * convert(tile_c.read(call, thread=owner), dtype)
         tile_c.write(call, result, thread=owner)
@@ -200,15 +201,21 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
 
 
 def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> None:
-    tile_a, tile_b = _operand(mm, "a", a), _operand(mm, "b", b)
+    tile_a, tile_b = None if isinstance(a, Fragment) else _operand(mm, "a", a), _operand(mm, "b", b)
     accumulators = registers_of("devmath.gemm: acc", mm.plan.fragment.size, acc)
     thread.block.bind(mm)
     call = Call.here("devmath.gemm")
 
-    def multiply(_: list[None]) -> np.ndarray:
-        return _product(call, mm, tile_a, tile_b)
+    share, same = None, (mm, tile_a and tile_a.identity, tile_b.identity)
+    if tile_a is None:
+        share = a.values.copy()
+        _reserve_for_operand(thread.block, mm, a)
 
-    sums = thread.block.meet(thread, call, (mm, tile_a.identity, tile_b.identity), None, multiply)
+    def multiply(shares: list[Any]) -> np.ndarray:
+        left = gathered(a.map, shares, a.dtype.numpy) if tile_a is None else tile_a.read(call)
+        return _product(mm, left, tile_b.read(call))
+
+    sums = thread.block.meet(thread, call, same, share, multiply)
     rows, cols, inside = (table[thread.thread_id] for table in coordinates(mm.plan.fragment, mm.plan.threads))
     with np.errstate(all="ignore"):
         total = accumulators[inside].astype(sums.dtype) + sums[rows[inside], cols[inside]]
@@ -221,10 +228,16 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
     return matrix_of(f"devmath.gemm: {name}", mm.plan.plain(name), value)
 
 
-def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
+def _reserve_for_operand(block: Block, mm: Gemm, a: Fragment) -> None:
+    """Count the shared memory that A goes through where its registers do not lie as the instructions take them."""
+    if not lies_as_operand(a.map, mm.plan):
+        with block.lock:
+            reserve(block, mm.plan.a, mm.plan.a.size_bytes)
+
+
+def _product(mm: Gemm, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
-    wide = wide_type(a.layout.dtype)
-    left, right = (tile.read(call) for tile in (a, b))
+    wide = wide_type(mm.plan.a.dtype)
     if mm.math == "tf32":
         left, right = as_tf32(left), as_tf32(right)
     left, right = left.astype(wide), right.astype(wide)

@@ -34,6 +34,14 @@ def owners(fragment: FragmentMap, threads: int) -> np.ndarray:
     return owner
 
 
+def gathered(fragment: FragmentMap, shares: list[np.ndarray], dtype: Any) -> np.ndarray:
+    """The tile that the registers of all threads hold, converted to `dtype`."""
+    rows, cols, inside = coordinates(fragment, len(shares))
+    tile = np.empty((fragment.rows, fragment.cols), dtype)
+    tile[rows[inside], cols[inside]] = np.stack(shares)[inside]
+    return tile
+
+
 class Fragment(operands.FragmentOperand):
     """A thread's share of a product (zeroed) or of a transform (NaN until it is loaded).
 

@@ -18,6 +18,7 @@ struct Digits {
   DEVMATH_DEVICE static constexpr int value(int) { return 0; }
   DEVMATH_DEVICE static constexpr int slot(int) { return 0; }
   DEVMATH_DEVICE static constexpr int holder(int) { return 0; }
+  DEVMATH_DEVICE static constexpr int inverse(int) { return 0; }
   DEVMATH_DEVICE static constexpr Digit of_stride(int) { return {1, 1}; }
   DEVMATH_DEVICE static constexpr int bits_below(int) { return 0; }
   DEVMATH_DEVICE static constexpr int count_from(int) { return 1; }
@@ -37,6 +38,10 @@ struct Digits<kDivisor, kModulus, kStride, kRest...> {
   /// The least number that has combination `slot`.
   DEVMATH_DEVICE static constexpr int holder(int slot) {
     return slot % kModulus * kDivisor + Rest::holder(slot / kModulus);
+  }
+  /// The least number of a value, where each stride is a multiple of all that the smaller strides reach.
+  DEVMATH_DEVICE static constexpr int inverse(int value) {
+    return value / kStride % kModulus * kDivisor + Rest::inverse(value);
   }
   /// The bits of numbers below `end`, a power of two, that some digit depends on. Digits below it are powers of two.
   DEVMATH_DEVICE static constexpr int bits_below(int end) {
