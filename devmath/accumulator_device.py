@@ -41,6 +41,9 @@ def row_max(acc: Any) -> Any:
     -----
     Collective: every thread of the block calls it. It needs no `devmath.wait` before or after. NaN in a row makes its
     result NaN, as NumPy has it.
+
+    As with an accumulator, the registers are the same at each run of the same line: what is to outlive the next run is
+    copied to another vector by `devmath.apply`, not by giving it another name.
     """
 
 

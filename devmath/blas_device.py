@@ -283,7 +283,7 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     """Multiply tiles: ``gemm(desc, alpha, a, b, beta, c)`` or ``gemm(desc, a, b, acc)``.
 
     The first form computes ``c = alpha * a @ b + beta * c`` in shared memory; with ``beta == 0`` it never reads `c`.
-    The second adds ``a @ b`` to an accumulator.
+    The second adds ``a @ b`` to an accumulator; there `a` may be an accumulator too.
 
     Parameters
     ----------
@@ -293,7 +293,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     a, b, c : tile or array
         Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
         shape, as memory lies), or 1-D and dense. A 2-D one may be larger, or a view whose lines are consecutive
-        elements, such as ``buffer[:, 4:36]``.
+        elements, such as ``buffer[:, 4:36]``. In the second form `a` may be the accumulator of another product of the
+        shape (m, k), as `devmath.convert` makes it where the sums are not of the dtype of A.
     acc : accumulator or array
         From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
 
@@ -306,4 +307,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     -----
     Collective: every thread of the block calls it. It holds no barrier: `devmath.wait` before it makes the operands
     visible, `devmath.wait` after it lets others read `c`, or overwrite `a` and `b`.
+
+    An accumulator as `a` stays in registers where each warp holds just the rows of A that it multiplies, on tensor
+    cores with elements of 16 bits or in float64: with wgmma as a rule, with other instructions where one column of
+    warps covers C. Elsewhere it goes through shared memory of the library's own, with the barriers that takes.
     """

@@ -157,3 +157,23 @@ def test_an_accumulator_is_the_operand_of_the_next_product(first, second, rng):
     kernels.chained(first, second)[1, first.block_dim](a, b0, b1, e)
     middle = np.maximum(product(a, b0), 0).astype(second.dtype)
     assert relative_error(e, 2 * product(middle, b1)) < 2e-3  # few elements of the middle round to a neighbour
+
+
+def test_registers_are_the_same_at_each_run_of_a_line(rng):
+    mm = devmath.Gemm(16, 16, 8, np.float32)
+
+    @cuda.jit
+    def kernel(c, d):
+        acc = devmath.accumulator(mm)
+        devmath.load(c, acc)
+        for j in range(2):
+            vector = devmath.row_vector(mm, float(j + 1))
+            if j == 0:
+                kept = vector
+        for i in range(acc.size):
+            acc[i] = kept[i]
+        devmath.store(acc, d)
+
+    d = np.zeros((16, 16), np.float32)
+    kernel[1, mm.block_dim](normal(rng, (16, 16), np.float32), d)
+    assert (d == 2).all()  # as on a GPU: both names are of the same registers

@@ -12,7 +12,7 @@ from ..operands import VectorOperand, seen_along
 from .block import Thread, current_thread
 from .bodies import reserve, simulated
 from .calls import Call
-from .fragment import Fragment, Vector, gathered
+from .fragment import Fragment, Vector, gathered, held
 from .values import argument, converts_to, element, wide_type
 from .values import convert as rounded
 
@@ -25,7 +25,7 @@ def convert(acc: Any, dtype: Any) -> Fragment:
     made = vector_rules.convert(argument(acc), _dtype_of(dtype), argument(dtype))
     result = Fragment(made.desc, thread.thread_id, made.converted)
     result.values[:] = rounded(acc.values, result.values.dtype)
-    return result
+    return held(thread, result)
 
 
 def _dtype_of(value: Any) -> DType | None:
@@ -52,7 +52,8 @@ def _simulate_reduction(name: str) -> None:
                 return rounded(operation(tile, axis=1 if made.axis == "row" else 0), made.dtype.numpy)
 
         call = Call.here(f"devmath.{name}")
-        return Vector(made, thread.thread_id, thread.block.meet(thread, call, made.desc, acc.values.copy(), of_tile))
+        values = thread.block.meet(thread, call, made.desc, acc.values.copy(), of_tile)
+        return held(thread, Vector(made, thread.thread_id, values))
 
     reduce.__name__ = name
     simulated(reduce)
@@ -72,7 +73,8 @@ def _simulate_vector(name: str) -> None:
         made = vector_rules.vector(name, argument(desc), argument(values))
         thread.block.bind(made.desc)
         if not isinstance(values, Vector):
-            return Vector(made, thread.thread_id, np.full(made.map.rows, rounded(values, made.dtype.numpy)))
+            everywhere = np.full(made.map.rows, rounded(values, made.dtype.numpy))
+            return held(thread, Vector(made, thread.thread_id, everywhere))
 
         def of_tile(shares: list[Vector]) -> np.ndarray:
             whole = np.empty(made.map.rows, made.dtype.numpy)
@@ -81,7 +83,8 @@ def _simulate_vector(name: str) -> None:
             return whole
 
         call = Call.here(f"devmath.{name}")
-        return Vector(made, thread.thread_id, thread.block.meet(thread, call, made.desc, values, of_tile))
+        whole = thread.block.meet(thread, call, made.desc, values, of_tile)
+        return held(thread, Vector(made, thread.thread_id, whole))
 
     vector.__name__ = name
     simulated(vector)

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class Thread(kernel.BlockThread):
     """One CUDA thread. ``thread_id`` is its rank in the block, x running fastest."""
 
     _manager: "Block"
+
+    @cached_property
+    def held(self) -> dict[Any, Any]:
+        """Registers by the line that makes them."""
+        return {}
 
     @property
     def block(self) -> "Block":

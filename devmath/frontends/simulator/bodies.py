@@ -13,8 +13,8 @@ from ...lto.gemm_register_operand import lies_as_operand
 from ...verbs import SIMULATED
 from .. import call_rules, rules
 from .block import Block, Thread, current_thread
-from .calls import Call, caller, device_function
-from .fragment import Fragment, coordinates, gathered, owners, registers_of
+from .calls import Call, line_of_call
+from .fragment import Fragment, coordinates, gathered, held, owners, registers_of
 from .tile import PlainMatrix, Stack, Tile, matrix_of
 from .values import argument, as_tf32, convert, poison, space_of, unwrap, wide_type
 
@@ -37,8 +37,8 @@ def shared(operand: Any, stages: Any = None) -> Tile | Stack:
     rules.descriptor("shared", argument(operand))
     count = None if stages is None else call_rules.constant("shared", "stages", argument(stages), 1)
     block.bind(operand.desc if isinstance(operand, Operand) else operand)
-    frame, layout, call = caller(), operand.layout, Call.here("devmath.shared")
-    place = (device_function(frame), frame.f_code, frame.f_lasti, layout, count)
+    layout, call = operand.layout, Call.here("devmath.shared")
+    place = (*line_of_call(), layout, count)
     with block.lock:
         if place not in block.tiles:
             reserve(block, place, layout.size_bytes if count is None else count * layout.stage_bytes)
@@ -58,7 +58,7 @@ def accumulator(desc: Any) -> Fragment:
     thread = current_thread("accumulator")
     mm = rules.accumulator(argument(desc))
     thread.block.bind(mm)
-    return Fragment(mm, thread.thread_id)
+    return held(thread, Fragment(mm, thread.thread_id))
 
 
 @simulated
@@ -66,7 +66,7 @@ def registers(desc: Any) -> Fragment:
     thread = current_thread("registers")
     transform = rules.descriptor("registers", argument(desc))
     thread.block.bind(transform)
-    return Fragment(transform.forward, thread.thread_id)
+    return held(thread, Fragment(transform.forward, thread.thread_id))
 
 
 @simulated

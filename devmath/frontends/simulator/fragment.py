@@ -12,6 +12,8 @@ from ...fft_device import FFT
 from ...fragments import FragmentMap
 from .. import operands, plain_array_rules, rules
 from ..operands import seen_along
+from .block import Thread
+from .calls import line_of_call
 from .values import argument, convert, converts_to, element, poisoned, space_of, unwrap
 
 
@@ -150,6 +152,14 @@ def rows_of_slots(fragment: FragmentMap, threads: int) -> np.ndarray:
     """The row of every slot of a row vector, (threads, slots)."""
     thread, slot = np.ogrid[:threads, : fragment.row_of_register.count]
     return fragment.row(thread, fragment.row_of_register.holder(slot))
+
+
+def held(thread: Thread, made: Fragment | Vector) -> Any:
+    """Registers belong to the line that makes them: each run of it has the same ones, with new contents."""
+    line = (*line_of_call(), made.map, made.dtype)
+    registers = thread.held.setdefault(line, made)
+    registers.values[:] = made.values
+    return registers
 
 
 def registers_of(operand: str, size: int, value: Any) -> np.ndarray:
