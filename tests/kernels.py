@@ -235,3 +235,45 @@ def fft_with_local_memory(fft: devmath.FFT) -> Callable[..., Any]:
         out[cuda.threadIdx.x] = ring[cuda.threadIdx.x % 256]
 
     return kernel
+
+
+def gemm_batched(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``c[i] = a[i] @ b[i]`` for a batch of matrices, in registers: kernel(a, b, c)."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
+        acc = devmath.accumulator(mm)
+        i = devmath.gemm_index(mm)
+        devmath.load(a, sa, i)
+        devmath.load(b, sb, i)
+        devmath.wait(mm)
+        devmath.gemm(mm, sa, sb, acc)
+        devmath.store(acc, c, i)
+
+    return kernel
+
+
+def gemm_batched_tile(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``c[i] = alpha * a[i] @ b[i] + beta * c[i]`` for a batch, through tiles, by whatever blocks there are.
+
+    kernel(alpha, a, b, beta, c)
+    """
+    per_block = mm.gemms_per_block
+
+    @cuda.jit
+    def kernel(alpha, a, b, beta, c):
+        sa, sb, sc = devmath.shared(mm.a), devmath.shared(mm.b), devmath.shared(mm.c)
+        first_of_block = cuda.blockIdx.x * per_block
+        own = devmath.gemm_index(mm) - first_of_block
+        for first in range(first_of_block, c.shape[0], cuda.gridDim.x * per_block):
+            devmath.load(a, sa, first + own)
+            devmath.load(b, sb, first + own)
+            devmath.load(c, sc, first + own)
+            devmath.wait(mm)
+            devmath.gemm(mm, alpha, sa, sb, beta, sc)
+            devmath.wait(mm)
+            devmath.store(sc, c, first + own)
+            devmath.wait(mm)
+
+    return kernel

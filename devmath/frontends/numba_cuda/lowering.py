@@ -27,7 +27,7 @@ from .linking import call_unit, target_arch
 from .plain_arrays import inspect, require
 from .types import FragmentType, TileType, element_name
 
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -39,9 +39,18 @@ def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     operand = sig.args[0].value
     annotate(context, builder, operand.desc if isinstance(operand, Operand) else operand)
-    layout = sig.return_type.layout
-    memory = shared_memory(context, builder, layout.size_bytes, layout.alignment_bytes)
+    layout, tiles = sig.return_type.layout, sig.return_type.per_product
+    size_bytes = tiles.size_bytes if tiles else layout.size_bytes
+    memory = shared_memory(context, builder, size_bytes, layout.alignment_bytes)
+    if tiles:
+        distance = builder.mul(_product_of_block(builder, tiles.threads), INT32(tiles.stride_bytes))
+        memory = builder.gep(memory, [builder.zext(distance, INT64)])
     return builder.bitcast(memory, context.get_value_type(sig.return_type))
+
+
+def _product_of_block(builder: ir.IRBuilder, threads: int) -> ir.Value:
+    """Which of the block's products, each of so many threads, the calling thread works on."""
+    return builder.udiv(block_rank(builder), INT32(threads))
 
 
 def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Value:
@@ -68,9 +77,22 @@ def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, a
     return builder.add(first, builder.zext(in_block, INT64))
 
 
+@lowered(blas_device.gemm_index)
+def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    mm = sig.args[0].value
+    annotate(context, builder, mm)
+    first = builder.mul(builder.zext(call_sreg(builder, "ctaid.x"), INT64), INT64(mm.gemms_per_block))
+    return builder.add(first, builder.zext(_product_of_block(builder, mm.threads_per_gemm), INT64))
+
+
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type = ir.FunctionType(ir.VoidType(), [])
+    if sig.args and sig.args[0].value.execution != "block":
+        # The products of a warp are loaded by all its lanes, whichever product they compute.
+        text = "cp.async.wait_all; bar.warp.sync 0xffffffff;"
+        builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
+        return context.get_dummy_value()
     # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy.
     fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
     builder.call(ir.InlineAsm(function_type, f"cp.async.wait_all; {fence}", "~{memory}", side_effect=True), [])
@@ -169,9 +191,12 @@ def _transform_operands(
 @lowered(verbs.load)
 def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
-    array = _global_array(context, builder, source, args[0])
+    array = _global_array(context, builder, source, *args[::2])
     if isinstance(target, TileType):
-        text = _text(tile_source.load_tile, target.layout, target.threads)
+        if target.per_product:
+            text = _text(tile_source.load_tile_of_product, target.layout, target.per_product)
+        else:
+            text = _text(tile_source.load_tile, target.layout, target.threads)
         call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
     else:
         annotate(context, builder, target.desc)
@@ -188,9 +213,12 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         text = _text(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
-    array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
+    array, dtype = _global_array(context, builder, target, *args[1:]), BY_NAME[element_name(target)]
     if isinstance(source, TileType):
-        text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
+        if source.per_product:
+            text = _text(tile_source.store_tile_of_product, source.layout, source.per_product, dtype)
+        else:
+            text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
         call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
     elif isinstance(source.desc, Gemm):
         text = _text(tile_source.store_fragment, source.map, source.dtype, dtype)
@@ -207,13 +235,23 @@ def _text(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
     return lambda symbol: render(*parameters, symbol)
 
 
-def _global_array(context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value) -> list[ir.Value]:
-    """Address, rows, columns, and their strides in bytes; a 1-D array is one row."""
+def _global_array(
+    context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value, index: ir.Value | None = None
+) -> list[ir.Value]:
+    """Address, rows, columns, and their strides in bytes; a 1-D array is one row.
+
+    Of a 3-D array the matrix at `index`, which has no rows where the array has no such matrix.
+    """
     array = make_array(ty)(context, builder, value)
-    shape, strides = cgutils.unpack_tuple(builder, array.shape), cgutils.unpack_tuple(builder, array.strides)
+    data, shape, strides = array.data, *(cgutils.unpack_tuple(builder, x) for x in (array.shape, array.strides))
     if ty.ndim == 1:
         shape, strides = [INT64(1), *shape], [INT64(0), *strides]
-    return [array.data, *shape, *strides]
+    if ty.ndim == 3:
+        exists = builder.icmp_unsigned("<", index, shape[0])
+        first = builder.bitcast(data, INT8.as_pointer())
+        data = builder.bitcast(builder.gep(first, [builder.mul(index, strides[0])]), data.type)
+        shape, strides = [builder.select(exists, shape[1], INT64(0)), shape[2]], strides[1:]
+    return [data, *shape, *strides]
 
 
 @lowered(verbs.apply)

@@ -38,10 +38,13 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
 
 @typed(verbs.shared)
 def type_shared(context: Any, operand: types.Type) -> Signature:
-    value = argument(operand)
+    value: Any = argument(operand)
     layout = rules.shared(value, target_arch())
-    threads = value.desc.threads if isinstance(value, Operand) else value.threads
-    return signature(TileType(layout, threads), operand)
+    if isinstance(value, Operand):
+        tile = TileType(layout, value.desc.threads, value.per_product_on(target_arch()))
+    else:
+        tile = TileType(layout, value.threads)
+    return signature(tile, operand)
 
 
 @typed(blas_device.accumulator)
@@ -61,9 +64,16 @@ def type_transform_index(context: Any, desc: types.Type) -> Signature:
     return signature(types.intp, desc)
 
 
+@typed(blas_device.gemm_index)
+def type_gemm_index(context: Any, desc: types.Type) -> Signature:
+    rules.descriptor("gemm_index", argument(desc))
+    return signature(types.intp, desc)
+
+
 @typed(verbs.wait)
-def type_wait(context: Any) -> Signature:
-    return signature(types.none)
+def type_wait(context: Any, *desc: types.Type) -> Signature:
+    rules.wait(*map(argument, desc))
+    return signature(types.none, *desc)
 
 
 @typed(blas_device.gemm)

@@ -12,7 +12,7 @@ from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from ...layouts import TileLayout
+from ...layouts import TileLayout, TilePerProduct
 from .. import rules
 
 
@@ -34,18 +34,20 @@ class ConstantType(types.Type):
 class TileType(types.Type):
     """A tile in shared memory; at run time the address of its first element.
 
-    `threads` is the block that fills it.
+    `threads` is the block that fills it, unless there is one `per_product`.
     """
 
-    def __init__(self, layout: TileLayout, threads: int):
-        self.layout, self.threads = layout, threads
-        self.argument = rules.TileOperand(layout)
+    def __init__(self, layout: TileLayout, threads: int, per_product: TilePerProduct | None = None):
+        self.layout, self.threads, self.per_product = layout, threads, per_product
+        self.argument = rules.TileOperand(layout, per_product)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
+        if per_product:
+            place += f" for each {per_product.threads} threads {per_product.stride_bytes} bytes apart"
         super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
 
     @property
-    def key(self) -> tuple[TileLayout, int]:
-        return (self.layout, self.threads)
+    def key(self) -> tuple[TileLayout, int, TilePerProduct | None]:
+        return (self.layout, self.threads, self.per_product)
 
     @property
     def element(self) -> types.Type:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import SimulationError
-from ...layouts import TileLayout
+from ...layouts import TileLayout, TilePerProduct
 from .. import rules
 from .accesses import ANY, LANDING, Accesses, who
 from .block import Block, current_thread
@@ -35,14 +35,27 @@ class Tile(rules.TileOperand):
         Placement of its elements.
     origin : Call
         The `devmath.shared` that made it.
+    per_product : TilePerProduct, optional
+        Given for a tile of one of the products of a block.
+    first : int, optional
+        With `per_product`: rank of the first thread that shares the tile.
     """
 
-    def __init__(self, block: Block, layout: TileLayout, origin: Call):
-        super().__init__(layout)
+    def __init__(
+        self,
+        block: Block,
+        layout: TileLayout,
+        origin: Call,
+        per_product: TilePerProduct | None = None,
+        first: int = 0,
+    ):
+        super().__init__(layout, per_product)
         self.origin = origin
+        self.team = block.warps[first // 32] if per_product else block.team
         self._block = block
         self._memory = poisoned(layout.size_bytes // layout.dtype.itemsize, layout.dtype)
-        self._reads, self._writes = Accesses(self.shape), Accesses(self.shape)
+        self._everyone = _threads(first, per_product.threads) if per_product else str(block.team)
+        self._reads, self._writes = (Accesses(self.shape, self._everyone) for _ in range(2))
 
     @property
     def identity(self) -> int:
@@ -53,7 +66,7 @@ class Tile(rules.TileOperand):
         """Elements at `where`, read by `thread`: a rank, a rank for each of them, or any thread of the block."""
         with self._block.lock:
             self._require_order(self._writes, call, "reads", "wrote", where, thread)
-            self._reads.record(where, self._block.epoch, thread, call)
+            self._reads.record(where, self.team.epoch, thread, call)
             return self._memory[offsets(self.layout)[where]]
 
     def write(self, call: Call, values: Any, where: Any = WHOLE, thread: Any = ANY, landing: bool = False) -> None:
@@ -61,24 +74,26 @@ class Tile(rules.TileOperand):
         with self._block.lock:
             self._require_order(self._writes, call, "writes", "wrote", where, thread)
             self._require_order(self._reads, call, "writes", "may still read", where, thread)
-            self._writes.record(where, LANDING if landing else self._block.epoch, thread, call)
+            self._writes.record(where, LANDING if landing else self.team.epoch, thread, call)
             self._memory[offsets(self.layout)[where]] = convert(values, self.layout.dtype.numpy)
 
     def land(self) -> None:
         """Complete the asynchronous writes."""
-        self._writes.land(self._block.epoch)
+        self._writes.land(self.team.epoch)
 
     def _require_order(self, earlier: Accesses, call: Call, does: str, did: str, where: Any, thread: Any) -> None:
-        unordered = earlier.unordered(where, self._block.epoch, thread)
+        unordered = earlier.unordered(where, self.team.epoch, thread)
         if not np.any(unordered):
             return
         shape = np.shape(unordered)
         first = tuple(int(i[0]) for i in np.nonzero(unordered)) if shape else ()
         rows, cols = (np.broadcast_to(index[where], shape) for index in np.indices(self.shape))
         element = int(rows[first]), int(cols[first])
+        remedy = "devmath.wait(mm)" if self.per_product else "devmath.wait()"
+        doer = who(int(np.broadcast_to(thread, shape)[first]), self._everyone)
         raise SimulationError(
-            f"{call} by {who(int(np.broadcast_to(thread, shape)[first]))} {does} element {element} of {self} (made at"
-            f" {self.origin.site}), which {earlier.describe(element)} {did}: devmath.wait() must come between"
+            f"{call} by {doer} {does} element {element} of {self} (made at {self.origin.site}), which"
+            f" {earlier.describe(element)} {did}: {remedy} must come between"
         )
 
     def __getitem__(self, index: Any) -> Any:
@@ -97,6 +112,10 @@ class Tile(rules.TileOperand):
         if not (0 <= row < self.layout.rows and 0 <= col < self.layout.cols):
             raise IndexError(f"{self} (made at {self.origin.site}) has no element {(row, col)}")
         return row, col
+
+
+def _threads(first: int, count: int) -> str:
+    return f"thread {first}" if count == 1 else f"threads {first}-{first + count - 1}"
 
 
 class PlainMatrix:
