@@ -54,6 +54,10 @@ GEMM_CASES = (
     # 16-bit results, rounded once.
     _gemm(64, 48, 32, "float16", c_dtype="float16", small=True),
     _gemm(64, 48, 32, "bfloat16", c_dtype="bfloat16"),
+    # Adjoint operands.
+    _gemm(16, 16, 16, "complex64", small=True, a_conj=True),
+    _gemm(33, 47, 19, "complex64", b_conj=True, a_order="col"),
+    _gemm(20, 24, 16, "complex128", a_conj=True, b_conj=True, b_order="col"),
     # float32 by three products on tensor cores.
     _gemm(33, 47, 19, "float32", small=True, math="3xtf32"),
     _gemm(64, 64, 32, "float32", math="3xtf32", a_order="col"),

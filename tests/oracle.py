@@ -47,9 +47,10 @@ def operands(rng: np.random.Generator, mm: devmath.Gemm, k: int | None = None) -
     return normal(rng, (mm.m, k), mm.dtype), normal(rng, (k, mm.n), mm.dtype)
 
 
-def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A @ B in double precision."""
-    return _widest(a) @ _widest(b)
+def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:
+    """A @ B in double precision, either conjugated where a descriptor says so."""
+    a, b = _widest(a), _widest(b)
+    return (a.conj() if mm and mm.a_conj else a) @ (b.conj() if mm and mm.b_conj else b)
 
 
 def transform(x: np.ndarray, inverse: bool = False) -> np.ndarray:

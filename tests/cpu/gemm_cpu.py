@@ -49,8 +49,9 @@ class Case:
         return len(self.forms) == 2
 
     def __str__(self) -> str:
+        conj = "".join(f"-{name}_conj" for name, on in zip("ab", self.conj, strict=True) if on)
         threads, forms = self.threads or "default", "".join(form[0] for form in self.forms)
-        return f"{self.m}x{self.n}x{self.k}-{self.dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}"
+        return f"{self.m}x{self.n}x{self.k}-{self.dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}{conj}"
 
 
 def random(rng, dtype: str, *shape: int) -> np.ndarray:

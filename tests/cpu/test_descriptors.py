@@ -24,6 +24,17 @@ GEMM_REFUSED = {
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
     "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
+    "a_conj": ({"a_conj": "yes"}, ValueError, "a_conj must be one of False, True, got 'yes'"),
+    "force_variant unknown": (
+        {"force_variant": "tensor"},
+        ValueError,
+        "force_variant must be one of fma for float32, got 'tensor'",
+    ),
+    "force_variant that cannot": (
+        {"dtype": "float16", "k": 24, "force_variant": "wgmma"},
+        ValueError,
+        "force_variant must be able to compute the product, got 'wgmma': k must be a multiple of 16, got 24",
+    ),
     "math": ({"math": "fast"}, ValueError, "math must be one of 'ieee', 'tf32', '3xtf32', got 'fast'"),
     "math of float64": (
         {"dtype": "float64", "math": "tf32"},
@@ -99,7 +110,8 @@ EQUAL = [
 DIFFERENT = [
     *(devmath.Gemm(32, 16, 8, **fields) for fields in (
         {}, {"dtype": "float16"}, {"dtype": "bfloat16"}, {"dtype": "float16", "c_dtype": "float16"},
-        {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
+        {"dtype": "complex64"}, {"dtype": "complex64", "a_conj": True}, {"dtype": "complex64", "b_conj": True},
+        {"force_variant": "fma"}, {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
     devmath.Gemm(16, 32, 8), devmath.Gemm(32, 8, 16),
     devmath.FFT(256), devmath.FFT(512), devmath.FFT(256, "complex128"), devmath.FFT(256).inverse,
     devmath.FFT(256, ffts_per_block=1), devmath.FFT(256, elements_per_thread=16),

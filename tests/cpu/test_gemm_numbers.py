@@ -26,6 +26,9 @@ TILE_CASES = [
     Case(27, 21, 5, "complex64", "crc", 96),
     Case(32, 32, 6, "complex64", "rcr"),
     Case(13, 18, 11, "complex128", "ccr", 32),
+    Case(13, 18, 11, "complex128", "rcr", 32, conj=(True, True)),
+    Case(27, 21, 5, "complex64", "crc", 96, conj=(True, False)),
+    Case(27, 21, 5, "complex64", "rrr", 64, forms=PLAIN, conj=(False, True)),
     Case(3, 4, 5, "float32", "rcr", 1024),
     Case(16, 104, 32, "float16", "rrr", 384),
     Case(5, 8, 16, "float16", "crr", 512),
@@ -84,7 +87,8 @@ def test_tile_form_agrees_with_numpy(program, case):
     a, b, c = operands(case, rng)
     alpha, beta = scalar(case, rng), scalar(case, rng)
     got = program.tile_form(case, alpha, a, b, beta, c)
-    expected = wide(alpha) * (wide(a) @ wide(b)) + wide(beta) * wide(c)
+    left, right = (wide(x).conj() if conj else wide(x) for x, conj in zip((a, b), case.conj, strict=True))
+    expected = wide(alpha) * (left @ right) + wide(beta) * wide(c)
     assert relative_error(got, expected) < BOUNDS[case.plan.c.dtype.name]
 
 

@@ -46,7 +46,7 @@ EXPLAINED = [
     ((128, 128, 64, "float16"), {}, "sm_90a", "wgmma", "the fastest for float16"),
     ((128, 128, 64, "float16"), {}, "sm_80", "mma_sync", "wgmma does not serve: it runs on sm_90a, not on sm_80"),
     ((128, 128, 24, "float16"), {}, "sm_90a", "mma_sync", "k must be a multiple of 16, got 24"),
-    ((16, 64, 64, "float16"), {}, "sm_90a", "mma_sync", "a tile below 64 x 16"),
+    ((16, 64, 64, "float16"), {"threads": 128}, "sm_90a", "mma_sync", "a tile below 64 x 16"),
     ((65, 64, 64, "float16"), {}, "sm_90a", "mma_sync", "only 51% of what it multiplies"),
     ((64, 64, 64, "float16"), {"threads": 96}, "sm_90a", "mma_sync", "a multiple of 128 up to 512, got 96"),
     ((64, 64, 64, "float64"), {}, "sm_86", "fma", "mma_f64 does not serve: its units are no faster on sm_86"),

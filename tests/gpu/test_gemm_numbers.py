@@ -29,7 +29,7 @@ def test_tile(case, rng):
     mm = case.descriptor()
     kernel = kernels.gemm_tile(mm)
     a, b = oracle.operands(rng, mm)
-    product = oracle.product(a, b)
+    product = oracle.product(a, b, mm)
     da, db = on_device(a), on_device(b)
     scalar = mm.accumulator_dtype.type
     c = oracle.normal(rng, (mm.m, mm.n), mm.c_dtype)
@@ -55,7 +55,7 @@ def test_accumulator(case, rng):
 
     for depth in (mm.k, 2 * mm.k + 3):  # the last step of the second is partial
         a, b = oracle.operands(rng, mm, depth)
-        assert_close(run(a, b), oracle.product(a, b))
+        assert_close(run(a, b), oracle.product(a, b, mm))
     a, b = small_integers(rng, (mm.m, mm.k), mm.dtype), small_integers(rng, (mm.k, mm.n), mm.dtype)
     assert np.array_equal(run(a, b), oracle.product(a, b))
 

@@ -31,7 +31,7 @@ def test_tile_form(case, rng):
     mm = case.descriptor()
     a, b = operands(rng, mm)
     c = normal(rng, (mm.m, mm.n), mm.c_dtype)
-    want = 2 * product(a, b) - 0.5 * c
+    want = 2 * product(a, b, mm) - 0.5 * c
     kernels.gemm_tile(mm)[1, mm.block_dim](scalar(mm, 2), a, b, scalar(mm, -0.5), c)
     assert relative_error(c, want) < 2 * bound(c.dtype)
 
@@ -42,7 +42,7 @@ def test_register_form_over_any_depth(case, rng):
     a, b = operands(rng, mm, k=2 * mm.k + 1)
     c = np.full((mm.m, mm.n), np.nan, mm.accumulator_dtype)
     kernels.gemm_accumulator(mm)[1, mm.block_dim](a, b, c)
-    assert relative_error(c, product(a, b)) < bound(c.dtype)
+    assert relative_error(c, product(a, b, mm)) < bound(c.dtype)
 
 
 @pytest.mark.parametrize("kernel", [kernels.gemm_bias, kernels.gemm_by_hand])
