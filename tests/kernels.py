@@ -266,7 +266,8 @@ def gemm_batched_tile(mm: devmath.Gemm) -> Callable[..., Any]:
         sa, sb, sc = devmath.shared(mm.a), devmath.shared(mm.b), devmath.shared(mm.c)
         first_of_block = cuda.blockIdx.x * per_block
         own = devmath.gemm_index(mm) - first_of_block
-        for first in range(first_of_block, c.shape[0], cuda.gridDim.x * per_block):
+        first = first_of_block
+        while first < c.shape[0]:
             devmath.load(a, sa, first + own)
             devmath.load(b, sb, first + own)
             devmath.load(c, sc, first + own)
@@ -275,5 +276,6 @@ def gemm_batched_tile(mm: devmath.Gemm) -> Callable[..., Any]:
             devmath.wait(mm)
             devmath.store(sc, c, first + own)
             devmath.wait(mm)
+            first += cuda.gridDim.x * per_block
 
     return kernel

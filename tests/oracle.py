@@ -47,6 +47,12 @@ def operands(rng: np.random.Generator, mm: devmath.Gemm, k: int | None = None) -
     return normal(rng, (mm.m, k), mm.dtype), normal(rng, (k, mm.n), mm.dtype)
 
 
+def batch(rng: np.random.Generator, mm: devmath.Gemm, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random A and B of so many products, and room for C, full of NaN."""
+    a, b = normal(rng, (count, mm.m, mm.k), mm.dtype), normal(rng, (count, mm.k, mm.n), mm.dtype)
+    return a, b, np.full((count, mm.m, mm.n), np.nan, mm.c_dtype)
+
+
 def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:
     """A @ B in double precision, either conjugated where a descriptor says so."""
     a, b = _widest(a), _widest(b)

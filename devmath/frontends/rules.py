@@ -4,7 +4,6 @@ A front end says what each argument is by one of the records below, a compiler f
 values. A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -14,11 +13,9 @@ from numba.cuda.core import errors as numba_cuda_errors
 
 from ..blas_device import Gemm, Operand
 from ..dtypes import BY_NAME, DType
-from ..errors import LaunchError
 from ..fft_device import FFT
 from ..fragments import FragmentMap
 from ..layouts import TileLayout, TilePerProduct
-from ..lto.arch import shared_memory_limit_bytes
 from ..lto.gemm_plan import GemmPlan
 
 
@@ -376,33 +373,3 @@ def plain_array(
     if any(got is not None and got < wanted for got, wanted in zip(got_extents, extents, strict=True)):
         raise TypingError(f"{rule}, got {got_extents}")
     return rule
-
-
-# A kernel as a whole.
-
-
-def agree_on_threads(first: Gemm | FFT, other: Gemm | FFT, error: type[Exception] = TypingError) -> None:
-    """Refuse two descriptors that are made for blocks of different sizes."""
-    if first.threads != other.threads:
-        raise error(
-            f"descriptors of one kernel must agree on the threads of a block, got {first.threads} for {first!r} and"
-            f" {other.threads} for {other!r}: set threads=, gemms_per_block= or ffts_per_block="
-        )
-
-
-def block_of(desc: Gemm | FFT, block_dim: tuple[int, ...]) -> None:
-    """Refuse a block that has not exactly the threads of a descriptor."""
-    threads = math.prod(block_dim)
-    if threads != desc.threads:
-        raise LaunchError(
-            f"the block must have {desc.threads} threads (block_dim of {desc!r}), got {threads} from block {block_dim}"
-        )
-
-
-def shared_memory(used_bytes: int, arch: str) -> None:
-    """Refuse more shared memory than a block may have on `arch`."""
-    limit = shared_memory_limit_bytes(arch)
-    if used_bytes > limit:
-        raise TypingError(
-            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got {used_bytes}"
-        )

@@ -19,7 +19,7 @@ from numba.cuda.simulator import kernel
 from ...blas_device import Gemm
 from ...errors import DeviceOnlyError, SimulationError
 from ...fft_device import FFT
-from .. import rules
+from .. import kernel_rules
 from .calls import Call
 
 _WARP = 32
@@ -264,8 +264,8 @@ class Block(kernel.BlockManager):
         if desc is self._descriptor:
             return
         first = self._descriptor or desc
-        rules.agree_on_threads(first, desc)
-        rules.block_of(desc, tuple(self._block_dim))
+        kernel_rules.agree_on_threads(first, desc)
+        kernel_rules.block_of(desc, tuple(self._block_dim))
         self._descriptor = first
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ...blas_device import Gemm, Operand
 from ...errors import SimulationError
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...verbs import SIMULATED
-from .. import rules
+from .. import kernel_rules, rules
 from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
@@ -78,7 +79,7 @@ def _reserve(block: Block, place: Any, size_bytes: int) -> None:
     """Count shared memory, and refuse more than any architecture has."""
     block.shared_bytes[place] = size_bytes
     arch = max(ARCHITECTURES, key=shared_memory_limit_bytes)
-    rules.shared_memory(sum(block.shared_bytes.values()), arch)
+    kernel_rules.shared_memory(sum(block.shared_bytes.values()), arch)
 
 
 @simulated
@@ -193,7 +194,9 @@ def _rows_of(value: Any, index: int = 0) -> np.ndarray:
     """An array, 2-D; a 1-D one is one row, a 3-D one a batch of matrices: that at `index`, or one of no rows."""
     array = unwrap(value)
     if array.ndim == 3:
-        return array[index] if 0 <= index < array.shape[0] else array.reshape(-1, array.shape[2])[:0]
+        exists = 0 <= index < array.shape[0]
+        # A view, not an array of its own: all threads must have the same.
+        return array[index] if exists else as_strided(array, (0, array.shape[2]), array.strides[1:])
     return array[None, :] if array.ndim == 1 else array
 
 
