@@ -22,6 +22,8 @@ EACH_EXECUTION = [
 ]
 MM = devmath.Gemm(8, 8, 8, execution="warp", gemms_per_block=32)
 BLOCK = devmath.Gemm(8, 8, 8, threads=MM.threads)
+ALONE = devmath.Gemm(4, 4, 4, execution="thread", gemms_per_block=32)
+FFT = devmath.FFT(64)
 CUBE, MATRIX = array("float32", 3), array("float32")
 
 
@@ -101,7 +103,7 @@ def refused(sentence, *args):
 
 @refused("devmath.wait: its first argument must be a devmath.Gemm, got FFT(")
 def wait_for_a_transform():
-    devmath.wait(devmath.FFT(64))
+    devmath.wait(FFT)
 
 
 @refused("devmath.wait takes no argument or a devmath.Gemm, got 2 arguments")
@@ -152,7 +154,7 @@ def accumulators_of_many_products_to_one_tile():
 @refused("descriptors of one kernel must agree on the threads of a block, got 128 for")
 def descriptors_of_different_blocks():
     devmath.gemm_index(MM)
-    devmath.accumulator(devmath.Gemm(4, 4, 4, execution="thread", gemms_per_block=32))
+    devmath.accumulator(ALONE)
 
 
 @refused("grid(count) takes one integer, the number of transforms or products")
