@@ -15,7 +15,7 @@ from .fft_device import FFT, fft, registers, transform_index
 from .verbs import apply, load, shared, store, use_front_end, wait
 
 use_front_end(frontends.load)
-frontends.load_simulator_in_use()
+frontends.prepare()
 
 __version__ = "0.1.0"
 

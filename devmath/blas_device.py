@@ -30,16 +30,22 @@ class Gemm(KernelConstant):
         Extents in elements: A is (m, k), B is (k, n), C is (m, n). Any positive numbers whose A and B fit into shared
         memory.
     dtype : dtype, optional
-        Element type of A and B: float16, bfloat16 (``ml_dtypes.bfloat16`` or the name), float32, float64, complex64
-        or complex128. Default float32.
+        Element type of A, and of B unless `b_dtype` says otherwise: float16, bfloat16, float32, float64, complex64,
+        complex128, int8, uint8, float8_e4m3fn or float8_e5m2; those that NumPy lacks by name or as of ``ml_dtypes``.
+        Default float32.
     a_order, b_order, c_order : {"row", "col"}, optional
-        How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides.
+        How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides. Tiles of
+        8-bit A and B always lie with k along their lines, which is all that tensor cores read: for those the order is
+        that of a plain ``cuda.shared.array`` in the tile's place, and `load` transposes as it must.
     c_dtype : dtype, optional
-        Element type of a C tile: that of the accumulator (default), or `dtype`, which is rounded to once.
+        Element type of a C tile: that of the accumulator (default), or a floating-point `dtype`, which is rounded to
+        once. With float8 operands also float16 or bfloat16; float8 itself saturates.
     math : {"ieee", "tf32", "3xtf32"}, optional
-        How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores after rounding to
-        tf32's 11 bits, several times faster; or on tensor cores in three parts, with float32's accuracy (its error is
-        at most four times that of "ieee"). Every other type has "ieee" alone.
+        How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores, which read the
+        leading 11 bits of a number (tf32: an error below 2**-10 of each operand) and are several times faster; or on
+        tensor cores in three parts, with float32's accuracy (its error is at most four times that of "ieee"). Every
+        other type has "ieee" alone. With the last two a target may lay out A and B with k along the lines of a tile,
+        whatever the order: that is then the order of a plain ``cuda.shared.array`` in the tile's place.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents, and `gemms_per_block`.
     a_conj, b_conj : bool, optional
@@ -47,6 +53,11 @@ class Gemm(KernelConstant):
         effect on real types. Default False.
     force_variant : str, optional
         Name of the variant to compute with, one of those that `variant` may return. Default: the fastest.
+    b_dtype : dtype, optional
+        Element type of B where it is another: int8 and uint8 mix, and so do the two float8 types. Default `dtype`.
+    accumulator_dtype : dtype, optional
+        Type of the sums, of `alpha` and of `beta`: float32 for all of 8 and 16 bits that is no integer, int32 for int8
+        and uint8, else `dtype`.
     execution : {"block", "warp", "thread"}, optional
         Who computes a product: the whole block (default); some lanes of one warp, for small products of which a block
         computes many; or a single thread, for extents up to 8. The last two need no barrier of the block:
@@ -68,7 +79,7 @@ class Gemm(KernelConstant):
     Notes
     -----
     Immutable, hashable and picklable: the object is the key of its type in Numba and of its code in every cache.
-    float16 and bfloat16 accumulate in float32, every other type in itself.
+    Sums of integers wrap around beyond 32 bits, and so does their product with the integers `alpha` and `beta`.
     """
 
     m: int
@@ -84,6 +95,8 @@ class Gemm(KernelConstant):
     a_conj: bool = False
     b_conj: bool = False
     force_variant: str | None = None
+    b_dtype: Any = None
+    accumulator_dtype: Any = None
     execution: str = "block"
     gemms_per_block: int = None  # type: ignore[assignment]  # chosen where it is not given
 
@@ -93,16 +106,18 @@ class Gemm(KernelConstant):
         for name in ("a_order", "b_order", "c_order"):
             check_choice(name, getattr(self, name), ORDERS)
         element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
-        choices = tuple(dict.fromkeys((element.accumulator, element.name)))
-        result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", choices)
+        other = dtypes.lookup(self.b_dtype or element, "b_dtype", (element.name, *element.partners))
+        sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", (element.accumulator,))
+        result = dtypes.lookup(self.c_dtype or sums, "c_dtype", _result_types(element, other, sums))
         check_choice("math", self.math, MATH)
         for name in ("a_conj", "b_conj"):
             check_choice(name, getattr(self, name), (False, True))
             object.__setattr__(self, name, bool(getattr(self, name)) and element.is_complex)
         if self.math != "ieee" and element.name != "float32":
             raise ValueError(f"math must be 'ieee' for {element.name}, got {self.math!r}")
-        object.__setattr__(self, "dtype", element.numpy)
-        object.__setattr__(self, "c_dtype", result.numpy)
+        rows = {"dtype": element, "b_dtype": other, "accumulator_dtype": sums, "c_dtype": result}
+        for name, row in rows.items():
+            object.__setattr__(self, name, row.numpy)
         self._check_memory(element.itemsize, 1)
         for name in ("threads", "gemms_per_block"):
             if getattr(self, name) is not None:
@@ -119,6 +134,7 @@ class Gemm(KernelConstant):
             self._share_block(element)
 
     def __repr__(self) -> str:
+        b_dtype = "" if self.b_dtype == self.dtype else f", b_dtype={self.b_dtype}"
         c_dtype = "" if self.c_dtype == self.accumulator_dtype else f", c_dtype={self.c_dtype}"
         columns = "".join(f", {x}_order='col'" for x in OPERANDS if getattr(self, f"{x}_order") == "col")
         math = "" if self.math == "ieee" else f", math={self.math!r}"
@@ -126,7 +142,7 @@ class Gemm(KernelConstant):
         forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
         shared = f"execution={self.execution!r}, gemms_per_block={self.gemms_per_block}"
         block = f"threads={self.threads}" if self.execution == "block" else shared
-        fields = f"{self.dtype}{columns}{c_dtype}{math}{conj}{forced}, {block}"
+        fields = f"{self.dtype}{b_dtype}{columns}{c_dtype}{math}{conj}{forced}, {block}"
         return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
     def _check_memory(self, itemsize: int, products: int) -> None:
@@ -194,26 +210,20 @@ class Gemm(KernelConstant):
 
     @property
     def _problem(self) -> GemmProblem:
-        element, result = dtypes.lookup(self.dtype), dtypes.lookup(self.c_dtype)
         return GemmProblem(
             m=self.m,
             n=self.n,
             k=self.k,
-            a=element,
-            b=element,
-            c=result,
-            accumulator=dtypes.BY_NAME[element.accumulator],
+            a=dtypes.lookup(self.dtype),
+            b=dtypes.lookup(self.b_dtype),
+            c=dtypes.lookup(self.c_dtype),
+            accumulator=dtypes.lookup(self.accumulator_dtype),
             orders=(self.a_order, self.b_order, self.c_order),
             threads=self.threads and self.threads // (self.gemms_per_block or 1),
             math=self.math,
             conj=(self.a_conj, self.b_conj),
             gemms_per_block=self.gemms_per_block or 1,
         )
-
-    @property
-    def accumulator_dtype(self) -> np.dtype:
-        """Type of the sums, of `alpha` and of `beta`."""
-        return dtypes.BY_NAME[dtypes.lookup(self.dtype).accumulator].numpy
 
     @property
     def a(self) -> "Operand":
@@ -256,6 +266,14 @@ class Gemm(KernelConstant):
     def launch_bounds(self) -> tuple[int, int]:
         """(threads a block, blocks a multiprocessor at least) that the verbs annotate the kernel with."""
         return (self.threads, 1)
+
+
+def _result_types(a: dtypes.DType, b: dtypes.DType, sums: dtypes.DType) -> tuple[str, ...]:
+    """Names of the types that C may have."""
+    if a.is_integer:
+        return (sums.name,)
+    narrow = ("float16", "bfloat16") if a.itemsize == 1 else ()
+    return tuple(dict.fromkeys((sums.name, *narrow, a.name, b.name)))
 
 
 @cache
@@ -354,7 +372,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
         Of the accumulator's type, or convertible to it.
     a, b, c : tile or array
         Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
-        shape, as memory lies), or 1-D and dense.
+        shape, as memory lies), or 1-D and dense. A 2-D one may be larger, or a view whose lines are consecutive
+        elements, such as ``buffer[:, 4:36]``.
     acc : accumulator or array
         From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
 

@@ -48,6 +48,18 @@ class TileOperand:
 
 
 @dataclass(frozen=True, eq=False)
+class StackOperand:
+    """Tiles of one layout in shared memory, one behind another."""
+
+    layout: TileLayout
+    stages: int
+    per_product: TilePerProduct | None = None
+
+    def __str__(self) -> str:
+        return f"{self.stages} stages of {TileOperand(self.layout, self.per_product)}"
+
+
+@dataclass(frozen=True, eq=False)
 class FragmentOperand:
     """A thread's share of a product or of a transform.
 
@@ -91,18 +103,19 @@ class ArrayOperand:
 class OtherOperand:
     """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
 
-    `type` is of the front end's own: only its text counts.
+    `type` is of the front end's own: only its text counts. `value` is that of an integer, where it is known now.
     """
 
     type: object
     kind: str
     items: "tuple[Argument, ...]" = ()
+    value: int | None = None
 
     def __str__(self) -> str:
         return str(self.type)
 
 
-Argument = Gemm | FFT | Operand | TileOperand | FragmentOperand | ArrayOperand | OtherOperand
+Argument = Gemm | FFT | Operand | TileOperand | StackOperand | FragmentOperand | ArrayOperand | OtherOperand
 
 
 def _is(argument: Argument, *kinds: str) -> bool:
@@ -110,8 +123,13 @@ def _is(argument: Argument, *kinds: str) -> bool:
 
 
 def converts_to(argument: Argument, dtype: DType) -> bool:
-    """True for a number, but for a complex one to a real type."""
-    return _is(argument, "integer", "real") or (_is(argument, "complex") and dtype.is_complex)
+    """True for a number, but for a complex one to a real type, and for a fraction to an integer type."""
+    kinds = ("integer", *(("real",) if not dtype.is_integer else ()), *(("complex",) if dtype.is_complex else ()))
+    return _is(argument, *kinds)
+
+
+def _number(dtype: DType) -> str:
+    return f"{'an integer' if dtype.is_integer else 'a number'} that converts to {dtype.name}"
 
 
 # The verbs.
@@ -171,7 +189,7 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         alpha, a, b, beta, c = operands
         for name, factor in (("alpha", alpha), ("beta", beta)):
             if not converts_to(factor, planned.accumulator):
-                _refuse("gemm", name, f"a number that converts to {planned.accumulator.name}", factor)
+                _refuse("gemm", name, _number(planned.accumulator), factor)
         _matrix("c", mm, planned.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
@@ -193,7 +211,7 @@ def _matrix(name: str, mm: Gemm, layout: TileLayout, argument: Argument) -> None
             _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
         if (argument.per_product or name == "c") and not _is_of_each_product(argument, mm):
             _refuse("gemm", name, f"devmath.shared(mm.{name}) of {mm!r}", argument)
-    elif not _is_dense(argument, layout.dtype, 1, 2):
+    elif not _has_lines(argument, layout.dtype):
         _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
 
 
@@ -209,6 +227,13 @@ def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
     if not isinstance(argument, ArrayOperand) or argument.layout != "C":
         return False
     return argument.dtype == dtype.name and argument.ndim in dimensions
+
+
+def _has_lines(argument: Argument, dtype: DType) -> bool:
+    """Whether an array may stand in for a tile: C-ordered, or a 2-D view, whose lines are still to be checked."""
+    if not isinstance(argument, ArrayOperand) or argument.dtype != dtype.name:
+        return False
+    return (argument.ndim, argument.layout) in {(1, "C"), (2, "C"), (2, "A")}
 
 
 def _accumulators(wanted: FragmentOperand, argument: Argument) -> None:
@@ -230,7 +255,7 @@ def fft(desc: Argument, data: Argument) -> FFT:
     elif isinstance(data, TileOperand):
         if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
             _refuse("fft", "data", str(wanted), data)
-    elif not _is_dense(data, wanted.dtype, 1, 2):
+    elif not _has_lines(data, wanted.dtype):
         rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"
         _refuse("fft", "data", rule, data)
     return transform
@@ -250,7 +275,7 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
     if not isinstance(source, TileOperand | FragmentOperand):
         _refuse("store", "source", "a tile, an accumulator or registers", source)
-    convertible = tuple(name for name, dtype in BY_NAME.items() if dtype.is_complex == source.dtype.is_complex)
+    convertible = tuple(name for name, dtype in BY_NAME.items() if source.dtype.converts_to(dtype))
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
@@ -295,13 +320,6 @@ def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ..
         raise TypingError(f"devmath.{verb}: a 3-D array takes one more argument, the index: an integer")
 
 
-def wait(*desc: Argument) -> Gemm | None:
-    """Accept nothing, or the product whose threads wait."""
-    if len(desc) > 1:
-        raise TypingError(f"devmath.wait takes no argument or a devmath.Gemm, got {len(desc)} arguments")
-    return descriptor("wait", desc[0]) if desc else None
-
-
 def apply(function: Argument, acc: Argument) -> None:
     """Accept a device function and an accumulator."""
     if not isinstance(acc, FragmentOperand) or acc.is_transform:
@@ -312,7 +330,7 @@ def apply(function: Argument, acc: Argument) -> None:
 
 def refuse_result(acc: FragmentOperand, result: Argument) -> NoReturn:
     """Say that what a function of `devmath.apply` returned does not convert to an element."""
-    _refuse("apply", "the result of function", f"a number that converts to {acc.dtype.name}", result)
+    _refuse("apply", "the result of function", _number(acc.dtype), result)
 
 
 # Elements of tiles and fragments.
@@ -323,6 +341,12 @@ def index_of_tile(index: Argument) -> None:
     items = index.items if isinstance(index, OtherOperand) else ()
     if len(items) != 2 or not all(_is(item, "integer") for item in items):
         raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
+
+
+def index_of_stack(index: Argument) -> None:
+    """Accept one integer."""
+    if not _is(index, "integer"):
+        raise TypingError(f"stages of a tile take one integer, stack[s], got stack[{index}]")
 
 
 def index_of_fragment(index: Argument) -> None:
@@ -350,26 +374,3 @@ def grid(desc: Argument, *arguments: Argument) -> None:
         raise TypingError(f"grid(count) is of a devmath.FFT or a devmath.Gemm, got {desc}")
     if len(arguments) != 1 or not _is(arguments[0], "integer"):
         raise TypingError("grid(count) takes one integer, the number of transforms or products")
-
-
-# Plain arrays in the place of tiles and fragments: where they lie, and their extents.
-
-
-def extents_of(layout: TileLayout, ndim: int) -> tuple[int, ...]:
-    """The least extents of a plain array for a tile: 2-D it has the lines of the tile, 1-D it is dense."""
-    return (layout.lines, layout.line_length) if ndim == 2 else (layout.lines * layout.line_length,)
-
-
-def plain_array(
-    operand: str, space: str, extents: tuple[int, ...], got_space: str | None, got_extents: tuple[int | None, ...]
-) -> str:
-    """Refuse an array outside `space`, or smaller than `extents`; what is not known yet is None.
-
-    Returns the rule of the extents, for those that only the running kernel can check.
-    """
-    if got_space not in (space, None):
-        raise TypingError(f"{operand} must lie in {space} memory, got an array in {got_space} memory")
-    rule = f"{operand} must have at least the extents {extents}"
-    if any(got is not None and got < wanted for got, wanted in zip(got_extents, extents, strict=True)):
-        raise TypingError(f"{rule}, got {got_extents}")
-    return rule

@@ -81,6 +81,8 @@ class GemmPlan:
         Elements of C that a thread's accumulators hold.
     template : str
         C++ type of the variant's block, in terms of a type named ``Fragment``.
+    prelude : str, optional
+        What a unit declares after the header.
     """
 
     problem: GemmProblem
@@ -92,11 +94,18 @@ class GemmPlan:
     c: TileLayout
     fragment: FragmentMap
     template: str
+    prelude: str = ""
 
     @property
     def accumulator(self) -> DType:
         """Type of the sums, of alpha and of beta."""
         return self.problem.accumulator
+
+    def plain(self, name: str) -> TileLayout:
+        """Matrix "a", "b" or "c" as a dense array of the user's own, in the problem's order whatever a tile's is."""
+        tile, order = getattr(self, name), self.problem.orders["abc".index(name)]
+        lines, length = (tile.rows, tile.cols) if order == "row" else (tile.cols, tile.rows)
+        return TileLayout(tile.dtype, tile.rows, tile.cols, order, length, lines)
 
     @property
     def register_form_problem(self) -> str | None:

@@ -10,7 +10,7 @@ _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long 
 
 def element_text(dtype: DType) -> str:
     """C++ name of an element type, seen from outside namespace ``devmath``."""
-    return dtype.cpp if dtype.cpp in ("float", "double") else f"devmath::{dtype.cpp}"
+    return dtype.cpp if dtype.cpp in ("float", "double", "int") else f"devmath::{dtype.cpp}"
 
 
 def layout_text(layout: TileLayout) -> str:
@@ -68,6 +68,12 @@ def store_fragment_to_tile(fragment: FragmentMap, dtype: DType, layout: TileLayo
     """Source of ``symbol(fragment, tile)``: a thread writes its registers to a shared-memory tile."""
     function = f"store_fragment_to_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
     return _unit("fragment_store", symbol, "const void* fragment, void* tile", function)
+
+
+def convert_element(from_dtype: DType, to_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(source, destination)``: one number of another type."""
+    function = f"convert_element<{element_text(from_dtype)}, {element_text(to_dtype)}>"
+    return _unit("scalar", symbol, "const void* source, void* destination", function)
 
 
 def _unit(header: str, symbol: str, parameters: str, function: str) -> str:

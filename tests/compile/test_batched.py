@@ -6,7 +6,7 @@ from numba.cuda import types
 
 import devmath
 from devmath.lto.arch import ARCHITECTURES
-from tests import kernels
+from tests import batched_kernels
 from tests.cases import BATCHED_CASES
 from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link, scalar
 
@@ -29,12 +29,12 @@ CUBE, MATRIX = array("float32", 3), array("float32")
 
 def registers(mm, arch="sm_90a"):
     operand = array(mm.dtype, 3)
-    return link(kernels.gemm_batched(mm), (operand, operand, array(mm.c_dtype, 3)), arch)
+    return link(batched_kernels.gemm_batched(mm), (operand, operand, array(mm.c_dtype, 3)), arch)
 
 
 def tiles(mm, arch="sm_90a"):
     operand, number = array(mm.dtype, 3), scalar(mm.accumulator_dtype)
-    return link(kernels.gemm_batched_tile(mm), (number, operand, operand, number, array(mm.c_dtype, 3)), arch)
+    return link(batched_kernels.gemm_batched_tile(mm), (number, operand, operand, number, array(mm.c_dtype, 3)), arch)
 
 
 def assert_free_of_barriers(binary):
@@ -61,6 +61,13 @@ def test_each_case_links(case):
 @pytest.mark.parametrize("mm", EACH_EXECUTION, ids=repr)
 def test_tiles_link(mm):
     assert_free_of_barriers(tiles(mm))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("mm", EACH_EXECUTION[:2], ids=repr)
+def test_loads_run_ahead(mm, arch):
+    operand = array(mm.dtype, 3)
+    assert_free_of_barriers(link(batched_kernels.gemm_batched_pipelined(mm), (operand, operand, operand), arch))
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
@@ -106,7 +113,7 @@ def wait_for_a_transform():
     devmath.wait(FFT)
 
 
-@refused("devmath.wait takes no argument or a devmath.Gemm, got 2 arguments")
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got Gemm(8, 8, 8")
 def wait_for_two():
     devmath.wait(MM, MM)
 

@@ -127,6 +127,43 @@ void mma(float* d, const u32* a, const u32* b) {
 void mma_m16n8k16(float* d, const u32* a, const u32* b, Half) { mma<Half>(d, a, b); }
 void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16) { mma<BFloat16>(d, a, b); }
 
+inline double number(u8 bits, i8) { return (i8)bits; }
+inline double number(u8 bits, u8) { return bits; }
+template <typename Float8>
+double number(u8 bits, Float8) { return widen(Float8{bits}); }
+
+/// Exact sums of 32 products; those of integers wrap around.
+template <typename A, typename B, typename Sum>
+void mma_of_bytes(Sum* d, const u32* a, const u32* b) {
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
+  for (int q = 0; q < 4; ++q) {
+    const int row = warp.lane() / 4 + 8 * (q / 2), col = warp.lane() % 4 * 2 + q % 2;
+    double sum = d[q];
+    for (int k = 0; k < 32; ++k) {
+      const int four = k % 16 / 4, shift = k % 4 * 8;
+      const u8 of_a = (u8)(warp.of(row % 8 * 4 + four).a[row / 8 + k / 16 * 2] >> shift);
+      const u8 of_b = (u8)(warp.of(col * 4 + four).b[k / 16] >> shift);
+      sum += number(of_a, A()) * number(of_b, B());
+    }
+    if constexpr (IsSame<Sum, int>::value) {
+      d[q] = (int)(u32)(i64)sum;
+    } else {
+      d[q] = (float)sum;
+    }
+  }
+  warp.wait();
+}
+
+template <typename A, typename B> void mma_m16n8k32(int* d, const u32* a, const u32* b, A, B) {
+  mma_of_bytes<A, B>(d, a, b);
+}
+#if DEVMATH_HAS_FLOAT8_MMA
+template <typename A, typename B> void mma_m16n8k32(float* d, const u32* a, const u32* b, A, B) {
+  mma_of_bytes<A, B>(d, a, b);
+}
+#endif
+
 }  // namespace devmath
 
 #include "gemm_mma_emulation.hpp"

@@ -5,7 +5,7 @@ import pytest
 from numba import cuda
 
 import devmath
-from tests import kernels, oracle
+from tests import batched_kernels, oracle
 from tests.cases import BATCHED_CASES
 from tests.gpu.device_arrays import Twin, on_device
 
@@ -41,7 +41,7 @@ def counts(mm):
 @pytest.mark.parametrize("case", BATCHED_CASES, ids=str)
 def test_registers(case, rng):
     mm = case.descriptor()
-    kernel = kernels.gemm_batched(mm)
+    kernel = batched_kernels.gemm_batched(mm)
     for count in counts(mm):
         a, b, _ = oracle.batch(rng, mm, count)
         host, twin = output(count, mm)
@@ -58,13 +58,25 @@ def test_tiles_reloaded_by_few_blocks(case, blocks, rng):
     count = 2 * blocks * mm.gemms_per_block + 3
     a, b, _ = oracle.batch(rng, mm, count)
     host, twin = output(count, mm)
-    kernel = kernels.gemm_batched_tile(mm)
+    kernel = batched_kernels.gemm_batched_tile(mm)
     want = oracle.product(a.conj() if mm.a_conj else a, b)
     kernel[blocks, mm.block_dim](scalar(1.5), on_device(a), on_device(b), scalar(0), twin.view(host[1:-1]))
     assert_close(fetch(twin), 1.5 * want)
     first = fetch(twin)
     kernel[blocks, mm.block_dim](scalar(-1), on_device(a), on_device(b), scalar(2), twin.view(host[1:-1]))
     assert_close(fetch(twin), 2 * first.astype(want.dtype) - want)
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+@pytest.mark.parametrize("case", BATCHED_CASES[::3], ids=str)
+def test_two_loads_ahead(case, blocks, rng):
+    mm = case.descriptor()
+    count = 5 * blocks * mm.gemms_per_block + 3
+    a, b, _ = oracle.batch(rng, mm, count)
+    host, twin = output(count, mm)
+    kernel = batched_kernels.gemm_batched_pipelined(mm)
+    kernel[blocks, mm.block_dim](on_device(a), on_device(b), twin.view(host[1:-1]))
+    assert_close(fetch(twin), oracle.product(a.conj() if mm.a_conj else a, b))
 
 
 VIEWS = {
@@ -101,7 +113,7 @@ def test_views(mm, name, rng):
     host, twin = output(count, mm)
     twins = [Twin(base) for base in bases]
     arrays = [of.view(x) for of, x in zip(twins, views, strict=True)]
-    kernels.gemm_batched(mm)[mm.grid(count), mm.block_dim](*arrays, twin.view(host[1:-1]))
+    batched_kernels.gemm_batched(mm)[mm.grid(count), mm.block_dim](*arrays, twin.view(host[1:-1]))
     assert_close(fetch(twin), oracle.product(*views))
 
 

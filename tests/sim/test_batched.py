@@ -8,7 +8,7 @@ from numba import cuda
 from numba.core.errors import TypingError
 
 import devmath
-from tests import kernels
+from tests import batched_kernels
 from tests.cases import BATCHED_CASES
 from tests.oracle import GEMM_BOUND, batch, normal, product, relative_error
 
@@ -41,7 +41,7 @@ def test_a_batch_in_registers(case, rng):
     mm = one_warp(case)
     count = mm.gemms_per_block + 1
     a, b, c = batch(rng, mm, count)
-    kernels.gemm_batched(mm)[mm.grid(count), mm.block_dim](a, b, c)
+    batched_kernels.gemm_batched(mm)[mm.grid(count), mm.block_dim](a, b, c)
     assert relative_error(c, product(a, b)) < bound(c.dtype)
 
 
@@ -53,8 +53,16 @@ def test_a_batch_in_tiles(case, rng):
     c = normal(rng, (count, mm.m, mm.n), mm.c_dtype)
     alpha, beta = mm.accumulator_dtype.type(2), mm.accumulator_dtype.type(-0.5)
     want = 2 * product(a, b) - 0.5 * c
-    kernels.gemm_batched_tile(mm)[1, mm.block_dim](alpha, a, b, beta, c)
+    batched_kernels.gemm_batched_tile(mm)[1, mm.block_dim](alpha, a, b, beta, c)
     assert relative_error(c, want) < bound(c.dtype)
+
+
+@pytest.mark.parametrize("mm", [MM, ALONE, BLOCK], ids=repr)
+def test_a_batch_two_loads_ahead(mm, rng):
+    count = 4 * mm.gemms_per_block + 1
+    a, b, c = batch(rng, mm, count)
+    batched_kernels.gemm_batched_pipelined(mm)[1, mm.block_dim](a, b, c)
+    assert relative_error(c, product(a, b)) < bound(c.dtype)
 
 
 @pytest.mark.parametrize("mm", [MM, BLOCK, ALONE], ids=repr)
@@ -94,7 +102,7 @@ def test_batches_of_any_strides(view, rng):
         "smaller": lambda x: x[:, :5, :6],
     }
     a, b, c = (views[view](cuda.to_device(normal(rng, (21, 16, 16), np.float32))) for _ in range(3))
-    kernels.gemm_batched(MM)[MM.grid(21), MM.block_dim](a, b, c)
+    batched_kernels.gemm_batched(MM)[MM.grid(21), MM.block_dim](a, b, c)
     rows, columns = c.shape[1:]
     inner = min(a.shape[2], b.shape[1])  # what the arrays lack counts as zero
     want = product(a.copy_to_host()[:, :, :inner], b.copy_to_host()[:, :inner])[:, :rows, :columns]
@@ -186,6 +194,13 @@ def a_load_is_read_at_once(rank, a, b):
     return a[0, 0]
 
 
+def the_older_of_two_loads(rank, a, b):
+    devmath.load(ONES, a, 0)
+    devmath.load(ONES, b, 0)
+    devmath.wait(MM, pending=2)
+    return a[0, 0]
+
+
 def a_load_over_what_is_read(rank, a, b):
     devmath.gemm(MM, a, b, devmath.accumulator(MM))
     devmath.load(ONES, b, 0)
@@ -207,6 +222,7 @@ REPORTED = {
         r"by thread \d+ reads element \(0, 0\) of .*, one for each 4 threads \(made at .*\), which devmath\.load at .*"
         r" by threads \d+-\d+ wrote: devmath\.wait\(mm\) must come between"
     ),
+    the_older_of_two_loads: r"which devmath\.load .* wrote: devmath\.wait\(mm, pending=1\), or less, must come between",
     a_load_over_what_is_read: r"devmath\.load at .* which devmath\.gemm at .* by threads \d+-\d+ may still read",
     an_element_of_another_lane: r"t\[i, j\].* by thread \d+ .*: devmath\.wait\(mm\) must come between",
 }
@@ -233,7 +249,10 @@ REFUSED = {
         lambda: devmath.wait(devmath.FFT(64)),
         "devmath.wait: its first argument must be a devmath.Gemm, got FFT(64",
     ),
-    "wait for two": (lambda: devmath.wait(MM, MM), "devmath.wait takes no argument or a devmath.Gemm, got 2 arguments"),
+    "wait for two": (
+        lambda: devmath.wait(MM, MM),
+        "devmath.wait: pending must be an integer >= 0, known while compiling, got Gemm(8, 8, 8",
+    ),
     "index of an operand": (
         lambda: devmath.gemm_index(MM.a),
         "devmath.gemm_index: its first argument must be a devmath.Gemm, got Operand(",

@@ -20,12 +20,12 @@ from ...lto.arch import compute_capability
 from ...lto.gemm_plan import GemmPlan
 from ...lto.unit import Unit
 from ...verbs import Verb
-from .. import rules
+from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
-from .plain_arrays import inspect, require
-from .types import FragmentType, TileType, element_name
+from .plain_arrays import inspect, line_distance, require
+from .types import ConstantType, FragmentType, StackType, TileType, element_name
 
 INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -39,13 +39,13 @@ def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     operand = sig.args[0].value
     annotate(context, builder, operand.desc if isinstance(operand, Operand) else operand)
-    layout, tiles = sig.return_type.layout, sig.return_type.per_product
-    size_bytes = tiles.size_bytes if tiles else layout.size_bytes
-    memory = shared_memory(context, builder, size_bytes, layout.alignment_bytes)
-    if tiles:
+    ty = sig.return_type
+    tile = ty.tile if isinstance(ty, StackType) else ty
+    memory = shared_memory(context, builder, ty.size_bytes, tile.layout.alignment_bytes)
+    if tiles := tile.per_product:
         distance = builder.mul(_product_of_block(builder, tiles.threads), INT32(tiles.stride_bytes))
         memory = builder.gep(memory, [builder.zext(distance, INT64)])
-    return builder.bitcast(memory, context.get_value_type(sig.return_type))
+    return builder.bitcast(memory, context.get_value_type(ty))
 
 
 def _product_of_block(builder: ir.IRBuilder, threads: int) -> ir.Value:
@@ -88,14 +88,18 @@ def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: 
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type = ir.FunctionType(ir.VoidType(), [])
-    if sig.args and sig.args[0].value.execution != "block":
-        # The products of a warp are loaded by all its lanes, whichever product they compute.
-        text = "cp.async.wait_all; bar.warp.sync 0xffffffff;"
+    pending = next((ty.literal_value for ty in sig.args if isinstance(ty, types.IntegerLiteral)), 0)
+    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
+    mm: Any = next((ty.value for ty in sig.args if isinstance(ty, ConstantType)), None)
+    if mm is not None and mm.execution != "block":
+        # The lanes of a warp share the copies of its products, whichever of them they compute.
+        text += " bar.warp.sync 0xffffffff;"
         builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
         return context.get_dummy_value()
-    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy.
+    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy. The fence
+    # orders writes that have been made: it comes after the copies that it is meant for have landed.
     fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
-    builder.call(ir.InlineAsm(function_type, f"cp.async.wait_all; {fence}", "~{memory}", side_effect=True), [])
+    builder.call(ir.InlineAsm(function_type, f"{text} {fence}", "~{memory}", side_effect=True), [])
     builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
     return context.get_dummy_value()
 
@@ -129,10 +133,9 @@ def _operand(
     context: Any, builder: ir.IRBuilder, plan: GemmPlan, name: str, ty: types.Type, value: Any
 ) -> list[ir.Value]:
     """Address and leading dimension; a tile has it in its type, the argument goes unread."""
-    layout = getattr(plan, name)
     if isinstance(ty, TileType):
-        return [value, INT32(layout.ld)]
-    return _plain_tile(context, builder, f"devmath.gemm: {name}", layout, ty, value)
+        return [value, INT32(getattr(plan, name).ld)]
+    return _plain_tile(context, builder, f"devmath.gemm: {name}", plan.plain(name), ty, value)
 
 
 def _plain_tile(
@@ -140,8 +143,11 @@ def _plain_tile(
 ) -> list[ir.Value]:
     """Address and leading dimension of a plain array that holds the lines of a tile; a 1-D one is dense."""
     array = inspect(context, builder, ty, value)
-    require(context, builder, operand, array, "shared", rules.extents_of(layout, ty.ndim))
-    ld = array.shape[1] if ty.ndim == 2 else INT64(layout.line_length)
+    require(context, builder, operand, array, "shared", plain_array_rules.extents_of(layout, ty.ndim))
+    if ty.ndim == 1:
+        ld = INT64(layout.line_length)
+    else:
+        ld = array.shape[1] if ty.layout == "C" else line_distance(builder, operand, array, layout)
     return [array.data, builder.trunc(ld, INT32)]
 
 

@@ -1,6 +1,7 @@
 """Which types a verb takes, and which it returns."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from numba.cuda import types
@@ -9,9 +10,9 @@ from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 from ... import blas_device, fft_device, verbs
 from ...blas_device import Operand
 from ...verbs import Verb
-from .. import rules
+from .. import call_rules, rules
 from .linking import target_arch
-from .types import FragmentType, TileType, argument, numba_type
+from .types import FragmentType, StackType, TileType, argument, converts_to, numba_type
 
 #: Numba's type of each verb.
 VERB_TYPES: dict[Any, types.Function] = {}
@@ -23,12 +24,12 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
     def register(resolve: Callable[..., Signature]) -> Callable[..., Signature]:
         class Template(AbstractTemplate):
             key = verb
+            prefer_literal = call_rules.takes_keywords(verb.__name__)  # each of them must be known while compiling
 
             def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
-                if kws:
-                    names = ", ".join(kws)
-                    raise rules.TypingError(f"devmath.{verb.__name__} takes positional arguments only, got {names}")
-                return resolve(self.context, *args)
+                call_rules.arguments(verb.__name__, resolve, self.context, *args, **kws)
+                sig = resolve(self.context, *args, **kws)
+                return sig.replace(pysig=_call(len(args), kws)) if kws else sig
 
         VERB_TYPES[verb] = types.Function(Template)
         return resolve
@@ -36,15 +37,25 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
     return register
 
 
+def _call(positional: int, keywords: Iterable[str]) -> inspect.Signature:
+    """How a call names its arguments: some without a name, then `keywords`."""
+    names = [*(f"argument{i}" for i in range(positional)), *keywords]
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+
 @typed(verbs.shared)
-def type_shared(context: Any, operand: types.Type) -> Signature:
+def type_shared(context: Any, operand: types.Type, stages: types.Type | None = None) -> Signature:
     value: Any = argument(operand)
     layout = rules.shared(value, target_arch())
     if isinstance(value, Operand):
         tile = TileType(layout, value.desc.threads, value.per_product_on(target_arch()))
     else:
         tile = TileType(layout, value.threads)
-    return signature(tile, operand)
+    if stages is None:
+        return signature(tile, operand)
+    if stages == types.none:
+        return signature(tile, operand, stages)
+    return signature(StackType(tile, call_rules.constant("shared", "stages", argument(stages), 1)), operand, stages)
 
 
 @typed(blas_device.accumulator)
@@ -71,9 +82,9 @@ def type_gemm_index(context: Any, desc: types.Type) -> Signature:
 
 
 @typed(verbs.wait)
-def type_wait(context: Any, *desc: types.Type) -> Signature:
-    rules.wait(*map(argument, desc))
-    return signature(types.none, *desc)
+def type_wait(context: Any, *args: types.Type, pending: types.Type | None = None) -> Signature:
+    call_rules.wait(*map(argument, args), pending=None if pending is None else argument(pending))
+    return signature(types.none, *args, *([] if pending is None else [pending]))
 
 
 @typed(blas_device.gemm)
@@ -108,6 +119,6 @@ def type_store(context: Any, source: types.Type, target: types.Type, *row: types
 def type_apply(context: Any, function: types.Type, acc: types.Type, *extra: types.Type) -> Signature:
     rules.apply(argument(function), argument(acc))
     result = function.get_call_type(context, (acc.element, types.intp, types.intp, *extra), {}).return_type
-    if not context.can_convert(result, acc.element):
+    if not converts_to(context, result, acc):
         rules.refuse_result(acc.argument, argument(result))
     return signature(types.none, function, acc, *extra)

@@ -9,6 +9,7 @@ a warp meet by themselves, where a call is theirs; and a call that only some thr
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,11 +51,14 @@ class Team:
     ----------
     epoch : int
         Barriers that all of them have passed, those of the block included: accesses of one epoch are unordered.
+    landing : collections.deque of set of Tile
+        Of a warp: the tiles of each load under way, the oldest first.
     """
 
     def __init__(self, name: str, ranks: range):
         self.name, self.ranks = name, ranks
         self.epoch = 0
+        self.landing: deque[set[Any]] = deque()
         self.meetings: dict[Any, _Meeting] = {}
         self.alive = len(ranks)
         self.generation = self.waiting = self.waiting_plainly = 0
@@ -104,7 +108,9 @@ class Block(kernel.BlockManager):
     warps : list of Team
         The same by warps.
     tiles : dict
-        Tiles by the place in the kernel that asked for them.
+        Tiles, and stacks of them, by the place in the kernel that asked for them.
+    all_tiles : list of Tile
+        The same one by one.
     shared_bytes : dict
         Shared memory by the place, or by the size of the buffer through which transforms exchange elements.
     """
@@ -117,6 +123,7 @@ class Block(kernel.BlockManager):
         starts = range(0, self.size, _WARP)
         self.warps = [Team(f"warp {i // _WARP}", range(i, min(i + _WARP, self.size))) for i in starts]
         self.tiles: dict[Any, Any] = {}
+        self.all_tiles: list[Any] = []
         self.shared_bytes: dict[Any, int] = {}
         self._descriptor: Gemm | FFT | None = None
         self._barrier = threading.Condition(self.lock)
@@ -169,6 +176,27 @@ class Block(kernel.BlockManager):
                 self._barrier.wait()
             if self._failed:
                 raise _AbortedError
+
+    def start_landing(self, tile: Any) -> None:
+        """Take note of a load under way, made by each warp that shares the tile; one of all its products is one."""
+        if tile.team is self.team:
+            for warp in self.warps:
+                warp.landing.append({tile})
+        elif tile.first == tile.team.ranks.start:
+            tile.team.landing.append({tile})
+        else:
+            tile.team.landing[-1].add(tile)
+
+    def land(self, team: Team, spared: int) -> None:
+        """Complete the loads that the warps of a team have made, into its tiles, but for the newest of each warp."""
+        warps = self.warps if team is self.team else [team]
+        for warp in warps:
+            while len(warp.landing) > spared:
+                warp.landing.popleft()
+        for tile in self.all_tiles:
+            # What the whole block loads is there for none before all warps have waited.
+            if team in (self.team, tile.team) and not any(tile in load for warp in warps for load in warp.landing):
+                tile.land()
 
     def pass_epoch(self, team: Team) -> None:
         """Order what the threads of a team did so far before what they do from now on."""

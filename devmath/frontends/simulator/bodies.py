@@ -1,5 +1,6 @@
 """The verbs: bodies that compute with NumPy, once for the whole block where the block works together."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,35 +12,44 @@ from ...errors import SimulationError
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...verbs import SIMULATED
-from .. import kernel_rules, rules
+from .. import call_rules, kernel_rules, rules
 from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
-from .tile import PlainMatrix, Tile, matrix_of
-from .values import argument, convert, converts_to, space_of, unwrap
+from .tile import PlainMatrix, Stack, Tile, matrix_of
+from .values import argument, as_tf32, convert, converts_to, poison, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
     """Install a function as the body of the verb of its name."""
-    SIMULATED[body.__name__] = body
-    return body
+
+    @functools.wraps(body)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        call_rules.arguments(body.__name__, body, *args, **keywords)
+        return body(*args, **keywords)
+
+    SIMULATED[body.__name__] = checked
+    return checked
 
 
 @simulated
-def shared(operand: Any) -> Tile:
+def shared(operand: Any, stages: Any = None) -> Tile | Stack:
     thread = current_thread("shared")
     block = thread.block
     rules.descriptor("shared", argument(operand))
+    count = None if stages is None else call_rules.constant("shared", "stages", argument(stages), 1)
     block.bind(operand.desc if isinstance(operand, Operand) else operand)
     per_product = operand.per_product_on(None) if isinstance(operand, Operand) else None
     first = _first_of_product(thread, per_product.threads) if per_product else 0
-    frame = caller()
-    place = (device_function(frame), frame.f_code, frame.f_lasti, operand.layout)
+    frame, layout, call = caller(), operand.layout, Call.here("devmath.shared")
+    place = (device_function(frame), frame.f_code, frame.f_lasti, layout, count)
     with block.lock:
         if (place, first) not in block.tiles:
-            _reserve(block, place, per_product.size_bytes if per_product else operand.layout.size_bytes)
-            tile = Tile(block, operand.layout, Call.here("devmath.shared"), per_product, first)
-            block.tiles[place, first] = tile
+            size_bytes = per_product.size_bytes if per_product else layout.size_bytes
+            stage_bytes = per_product.size_bytes if per_product else layout.stage_bytes
+            _reserve(block, place, size_bytes if count is None else count * stage_bytes)
+            tiles = [Tile(block, layout, call, per_product, first) for _ in range(count or 1)]
+            block.tiles[place, first] = tiles[0] if count is None else Stack(tiles)
         return block.tiles[place, first]
 
 
@@ -64,10 +74,9 @@ def _together(thread: Thread, call: Call, threads: int | None, same: Any, work: 
                 raise SimulationError(f"the {threads} threads of a product must call {call} with the same arguments")
         return [product[0][1]() for product in products]
 
-    results = thread.block.meet(
-        thread, call, threads, (same, work), work_on_products, team=thread.block.warp_of(thread)
-    )
-    return results[thread.thread_id % 32 // threads]
+    team = thread.block.warp_of(thread)
+    results = thread.block.meet(thread, call, threads, (same, work), work_on_products, team)
+    return results[(thread.thread_id - team.ranks.start) // threads]
 
 
 def _sharers(mm: Gemm) -> int | None:
@@ -115,19 +124,17 @@ def gemm_index(desc: Any) -> int:
 
 
 @simulated
-def wait(*desc: Any) -> None:
+def wait(*args: Any, pending: Any = None) -> None:
     thread = current_thread("wait")
-    mm = rules.wait(*map(argument, desc))
+    mm, spared = call_rules.wait(*map(argument, args), pending=None if pending is None else argument(pending))
     block = thread.block
     team = block.team if mm is None or mm.execution == "block" else block.warp_of(thread)
 
     def complete(_: list[None]) -> None:
-        for tile in block.tiles.values():
-            if team in (block.team, tile.team):
-                tile.land()
+        block.land(team, spared)
         block.pass_epoch(team)
 
-    block.meet(thread, Call.here("devmath.wait"), None, None, complete, team)
+    block.meet(thread, Call.here("devmath.wait"), spared, None, complete, team)
 
 
 @simulated
@@ -257,17 +264,21 @@ def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> No
         total = accumulators[inside].astype(sums.dtype) + sums[rows[inside], cols[inside]]
     accumulators[inside] = convert(total, accumulators.dtype)
     # What the instructions make of the memory around the tile is no number to rely on.
-    accumulators[~inside] = np.nan
+    accumulators[~inside] = poison(mm.plan.accumulator)
 
 
 def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
-    return matrix_of(f"devmath.gemm: {name}", getattr(mm.plan, name), value)
+    return matrix_of(f"devmath.gemm: {name}", mm.plan.plain(name), value)
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
-    """A @ B in double precision."""
-    wide = np.complex128 if a.layout.dtype.is_complex else np.float64
-    left, right = (tile.read(call).astype(wide) for tile in (a, b))
+    """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
+    dtype = a.layout.dtype
+    wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
+    left, right = (tile.read(call) for tile in (a, b))
+    if mm.math == "tf32":
+        left, right = as_tf32(left), as_tf32(right)
+    left, right = left.astype(wide), right.astype(wide)
     with np.errstate(all="ignore"):
         return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)
 

@@ -99,12 +99,14 @@ DEVMATH_DEVICE void load_tile_by_warp(void* smem, const void* gmem, i64 rows, i6
   using Element = typename Layout::Element;
   const int rank = block_rank();
   const auto array = along_lines<Layout>((const Element*)gmem, rows, columns, row_stride_bytes, column_stride_bytes);
-  if constexpr (Tiles::can_be_packed) {
-    if (const char* const batch = packed_batch<Tiles>(rank, array)) {
-      return load_packed<Tiles>((u32)rank % 32, first_tile<Tiles>(rank, smem), batch);
-    }
+  const char* batch = nullptr;
+  if constexpr (Tiles::can_be_packed) batch = packed_batch<Tiles>(rank, array);
+  if (batch) {
+    load_packed<Tiles>((u32)rank % 32, first_tile<Tiles>(rank, smem), batch);
+  } else {
+    copy_in<Layout, kThreads>((u32)rank % kThreads, (Element*)smem, array);
   }
-  copy_in<Layout, kThreads>((u32)rank % kThreads, (Element*)smem, array);
+  commit_copies();
 }
 
 /// array[i, j] = tile[i, j], converted, for every element that both have; by a whole warp.

@@ -24,6 +24,11 @@ DEVMATH_DEVICE bool is_zero(Real x) { return x == Real(0); }
 template <typename Real>
 DEVMATH_DEVICE bool is_zero(Complex<Real> x) { return x.re == Real(0) && x.im == Real(0); }
 
+/// Integers wrap around.
+DEVMATH_DEVICE int product(int a, int b) { return (int)((u32)a * (u32)b); }
+template <typename T>
+DEVMATH_DEVICE T product(T a, T b) { return a * b; }
+
 /// The C tile and what to do with a sum: C = alpha * sum + beta * C, rounded once.
 template <typename Layout, typename Accumulator>
 struct Epilog {
@@ -35,9 +40,9 @@ struct Epilog {
   template <bool kReadsC>
   DEVMATH_DEVICE Element combine(Accumulator sum, Element c) const {
     if constexpr (kReadsC) {
-      return convert<Element>(fused_multiply_add(beta, convert<Accumulator>(c), alpha * sum));
+      return convert<Element>(fused_multiply_add(beta, convert<Accumulator>(c), product(alpha, sum)));
     } else {
-      return convert<Element>(alpha * sum);
+      return convert<Element>(product(alpha, sum));
     }
   }
 
