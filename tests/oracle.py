@@ -64,9 +64,9 @@ def unset(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def batch(rng: np.random.Generator, mm: devmath.Gemm, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random A and B of so many products, and room for C, full of NaN."""
-    a, b = normal(rng, (count, mm.m, mm.k), mm.dtype), normal(rng, (count, mm.k, mm.n), mm.dtype)
-    return a, b, np.full((count, mm.m, mm.n), np.nan, mm.c_dtype)
+    """Random A and B of so many products, and room for C in which an element that is not written shows."""
+    a, b = normal(rng, (count, mm.m, mm.k), mm.dtype), normal(rng, (count, mm.k, mm.n), mm.b_dtype)
+    return a, b, unset((count, mm.m, mm.n), mm.c_dtype)
 
 
 def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:

@@ -10,7 +10,7 @@ from numba.core.errors import TypingError
 import devmath
 from tests import batched_kernels
 from tests.cases import BATCHED_CASES
-from tests.oracle import GEMM_BOUND, batch, normal, product, relative_error
+from tests.oracle import batch, factors, gemm_bound, normal, product, relative_error
 
 SMALL = [case for case in BATCHED_CASES if case.small]
 MM = devmath.Gemm(8, 8, 8, execution="warp", gemms_per_block=16)  # two warps, four lanes a product
@@ -24,8 +24,8 @@ def rng():
     return np.random.default_rng()
 
 
-def bound(dtype):
-    return 2 * GEMM_BOUND[np.dtype(dtype).name]
+def bound(mm):
+    return 2 * gemm_bound(mm, mm.c_dtype)
 
 
 def one_warp(case):
@@ -42,7 +42,7 @@ def test_a_batch_in_registers(case, rng):
     count = mm.gemms_per_block + 1
     a, b, c = batch(rng, mm, count)
     batched_kernels.gemm_batched(mm)[mm.grid(count), mm.block_dim](a, b, c)
-    assert relative_error(c, product(a, b)) < bound(c.dtype)
+    assert relative_error(c, product(a, b, mm)) < bound(mm)
 
 
 @pytest.mark.parametrize("case", SMALL, ids=str)
@@ -51,10 +51,10 @@ def test_a_batch_in_tiles(case, rng):
     count = 2 * mm.gemms_per_block + 1  # by one block, which goes round three times
     a, b, _ = batch(rng, mm, count)
     c = normal(rng, (count, mm.m, mm.n), mm.c_dtype)
-    alpha, beta = mm.accumulator_dtype.type(2), mm.accumulator_dtype.type(-0.5)
-    want = 2 * product(a, b) - 0.5 * c
+    alpha, beta = factors(mm)
+    want = alpha * product(a, b, mm) + beta * c.astype(np.complex128 if mm.dtype.kind == "c" else np.float64)
     batched_kernels.gemm_batched_tile(mm)[1, mm.block_dim](alpha, a, b, beta, c)
-    assert relative_error(c, want) < bound(c.dtype)
+    assert relative_error(c, want) < bound(mm)
 
 
 @pytest.mark.parametrize("mm", [MM, ALONE, BLOCK], ids=repr)
@@ -62,7 +62,7 @@ def test_a_batch_two_loads_ahead(mm, rng):
     count = 4 * mm.gemms_per_block + 1
     a, b, c = batch(rng, mm, count)
     batched_kernels.gemm_batched_pipelined(mm)[1, mm.block_dim](a, b, c)
-    assert relative_error(c, product(a, b)) < bound(c.dtype)
+    assert relative_error(c, product(a, b, mm)) < bound(mm)
 
 
 @pytest.mark.parametrize("mm", [MM, BLOCK, ALONE], ids=repr)
@@ -106,7 +106,7 @@ def test_batches_of_any_strides(view, rng):
     rows, columns = c.shape[1:]
     inner = min(a.shape[2], b.shape[1])  # what the arrays lack counts as zero
     want = product(a.copy_to_host()[:, :, :inner], b.copy_to_host()[:, :inner])[:, :rows, :columns]
-    assert relative_error(c.copy_to_host(), want) < bound(np.float32)
+    assert relative_error(c.copy_to_host(), want) < bound(MM)
 
 
 def test_a_tile_of_the_whole_block_is_an_operand_of_each_product(rng):
@@ -126,7 +126,7 @@ def test_a_tile_of_the_whole_block_is_an_operand_of_each_product(rng):
     a, b = normal(rng, (20, 8, 8), np.float32), normal(rng, (8, 8), np.float32)
     c = np.full_like(a, np.nan)
     kernel[MM.grid(20), MM.block_dim](a, b, c)
-    assert relative_error(c, product(a, b)) < bound(np.float32)
+    assert relative_error(c, product(a, b)) < bound(MM)
 
 
 def test_warps_need_not_wait_for_each_other(rng):
@@ -151,7 +151,7 @@ def test_warps_need_not_wait_for_each_other(rng):
     assert square.a.layout == square.b.layout
     kernel[1, MM.block_dim](a, c)
     times = np.repeat([1, 2], 8)[:, None, None]
-    assert relative_error(c, times * product(a, a)) < bound(np.float32)
+    assert relative_error(c, times * product(a, a)) < bound(MM)
 
 
 def launch(body):
