@@ -1,7 +1,7 @@
 """Matrix products and Fourier transforms inside Numba CUDA kernels, at the speed of NVIDIA's libraries."""
 
 from . import frontends
-from .blas_device import Gemm, accumulator, gemm
+from .blas_device import Gemm, accumulator, gemm, gemm_index
 from .errors import (
     CompileError,
     DeviceOnlyError,
@@ -33,6 +33,7 @@ __all__ = [
     "apply",
     "fft",
     "gemm",
+    "gemm_index",
     "load",
     "registers",
     "shared",

@@ -90,3 +90,27 @@ class TileLayout:
             chunk = position // chunk_length ^ (line // (8 // self.swizzle)) % self.swizzle
             position = chunk * chunk_length + position % chunk_length
         return line * self.ld + position
+
+
+@dataclass(frozen=True)
+class TilePerProduct:
+    """Tiles of one layout, one for each of the products that a block computes side by side.
+
+    Parameters
+    ----------
+    threads : int
+        Threads that share a product, and its tile: rank ``r`` of the block has tile ``r // threads``.
+    count : int
+        Number of tiles.
+    stride_bytes : int
+        From one tile to the next.
+    """
+
+    threads: int
+    count: int
+    stride_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory that all of them take, in whole lines of all banks, so that another set may follow."""
+        return -(-self.count * self.stride_bytes // 128) * 128

@@ -63,6 +63,12 @@ def unset(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.full(shape, np.iinfo(dtype).min if np.issubdtype(dtype, np.integer) else np.nan, dtype)
 
 
+def batch(rng: np.random.Generator, mm: devmath.Gemm, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random A and B of so many products, and room for C in which an element that is not written shows."""
+    a, b = normal(rng, (count, mm.m, mm.k), mm.dtype), normal(rng, (count, mm.k, mm.n), mm.b_dtype)
+    return a, b, unset((count, mm.m, mm.n), mm.c_dtype)
+
+
 def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:
     """A @ B in double precision; where a descriptor says so either is conjugated, or both are read as tf32."""
     if mm and mm.math == "tf32":

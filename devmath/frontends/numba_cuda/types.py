@@ -12,7 +12,7 @@ from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from ...layouts import TileLayout
+from ...layouts import TileLayout, TilePerProduct
 from .. import float8, rules
 
 
@@ -34,23 +34,30 @@ class ConstantType(types.Type):
 class TileType(types.Type):
     """A tile in shared memory; at run time the address of its first element.
 
-    `threads` is the block that fills it.
+    `threads` is the block that fills it, unless there is one `per_product`.
     """
 
-    def __init__(self, layout: TileLayout, threads: int):
-        self.layout, self.threads = layout, threads
-        self.argument = rules.TileOperand(layout)
+    def __init__(self, layout: TileLayout, threads: int, per_product: TilePerProduct | None = None):
+        self.layout, self.threads, self.per_product = layout, threads, per_product
+        self.argument = rules.TileOperand(layout, per_product)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
+        if per_product:
+            place += f" for each {per_product.threads} threads {per_product.stride_bytes} bytes apart"
         super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
 
     @property
-    def key(self) -> tuple[TileLayout, int]:
-        return (self.layout, self.threads)
+    def key(self) -> tuple[TileLayout, int, TilePerProduct | None]:
+        return (self.layout, self.threads, self.per_product)
 
     @property
     def size_bytes(self) -> int:
-        """Shared memory that it takes."""
-        return self.layout.size_bytes
+        """Shared memory that it takes, or those of all products of the block."""
+        return self.per_product.size_bytes if self.per_product else self.layout.size_bytes
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes from one stage to the next."""
+        return self.per_product.size_bytes if self.per_product else self.layout.stage_bytes
 
     @property
     def element(self) -> types.Type:
@@ -67,7 +74,7 @@ class StackType(types.Type):
 
     def __init__(self, tile: TileType, stages: int):
         self.tile, self.stages = tile, stages
-        self.argument = rules.StackOperand(tile.layout, stages)
+        self.argument = rules.StackOperand(tile.layout, stages, tile.per_product)
         super().__init__(name=f"devmath.Stack({stages} x {tile.name})")
 
     @property
@@ -81,7 +88,7 @@ class StackType(types.Type):
     @property
     def size_bytes(self) -> int:
         """Shared memory of all stages."""
-        return self.stages * self.tile.layout.stage_bytes
+        return self.stages * self.tile.stage_bytes
 
 
 class FragmentType(types.Type):

@@ -49,7 +49,7 @@ class Fragment(rules.FragmentOperand):
         self.values = poisoned(self.size, self.dtype)
         if isinstance(desc, Gemm):
             self.values[:] = 0
-        self.rows, self.cols, self.inside = (table[thread] for table in coordinates(self.map, desc.plan.threads))
+        self.rows, self.cols, self.inside = (of[thread % len(of)] for of in coordinates(self.map, desc.plan.threads))
 
     @property
     def size(self) -> int:
