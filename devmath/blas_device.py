@@ -40,9 +40,11 @@ class Gemm(KernelConstant):
         Element type of a C tile: that of the accumulator (default), or a floating-point `dtype`, which is rounded to
         once. With float8 operands also float16 or bfloat16; float8 itself saturates.
     math : {"ieee", "tf32", "3xtf32"}, optional
-        How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores after rounding to
-        tf32's 11 bits, several times faster; or on tensor cores in three parts, with float32's accuracy (its error is
-        at most four times that of "ieee"). Every other type has "ieee" alone.
+        How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores, which read the
+        leading 11 bits of a number (tf32: an error below 2**-10 of each operand) and are several times faster; or on
+        tensor cores in three parts, with float32's accuracy (its error is at most four times that of "ieee"). Every
+        other type has "ieee" alone. With the last two a target may lay out A and B with k along the lines of a tile,
+        whatever the order: that is then the order of a plain ``cuda.shared.array`` in the tile's place.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents.
     a_conj, b_conj : bool, optional
@@ -298,7 +300,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
         Of the accumulator's type, or convertible to it.
     a, b, c : tile or array
         Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
-        shape, as memory lies), or 1-D and dense.
+        shape, as memory lies), or 1-D and dense. A 2-D one may be larger, or a view whose lines are consecutive
+        elements, such as ``buffer[:, 4:36]``.
     acc : accumulator or array
         From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
 

@@ -68,6 +68,11 @@ class TileLayout:
         """What the base must be a multiple of: the swizzle pattern, or a line of all banks."""
         return max(self.swizzle * 128, 128)
 
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes from one tile of a stack to the next, which is aligned as well."""
+        return -(-self.size_bytes // self.alignment_bytes) * self.alignment_bytes
+
     def can_serve_as(self, wanted: "TileLayout") -> bool:
         """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
         if self.panels > 1:

@@ -37,12 +37,12 @@ class Verb(KernelConstant):
     def __init__(self, function: Callable[..., Any]):
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         name = self.__name__
         _loaders[0]()
         if name not in SIMULATED:
             raise DeviceOnlyError(f"devmath.{name} can only be called inside a @cuda.jit kernel")
-        return SIMULATED[name](*args)
+        return SIMULATED[name](*args, **keywords)
 
     def __repr__(self) -> str:
         return f"devmath.{self.__name__}"
@@ -51,7 +51,7 @@ class Verb(KernelConstant):
 
 
 @Verb
-def shared(operand: Any) -> Any:
+def shared(operand: Any, stages: int | None = None) -> Any:
     """Return a tile in shared memory, one for the whole block: the same at each run of the same line.
 
     ``t[i, j]`` reads and writes element (i, j) whatever the layout; ``t.shape`` is its extents. Contents are undefined
@@ -61,6 +61,10 @@ def shared(operand: Any) -> Any:
     ----------
     operand : Operand or FFT
         ``mm.a``, ``mm.b`` or ``mm.c`` of a `Gemm`; or an `FFT`: its block's transforms, (ffts_per_block, n).
+    stages : int, optional
+        Return a stack of so many tiles: ``stack[s]`` is a tile for any integer s in 0 .. stages - 1, and
+        ``stack.stages``, also ``len(stack)``, is their number. At least 1, and known while compiling. One stage is
+        loaded while others are multiplied: `devmath.wait` says how.
 
     Raises
     ------
@@ -87,7 +91,8 @@ def load(source: Any, target: Any, *row: Any) -> Any:
 
     Notes
     -----
-    Every thread of the block calls it. Copies into a tile are asynchronous: `devmath.wait` before any read.
+    Every thread of the block calls it. Copies into a tile are asynchronous: `devmath.wait` before any read. Each such
+    load counts as one in ``wait(pending=n)``, whatever it copies: past the array's end it writes zeros and counts too.
     """
 
 
@@ -112,8 +117,33 @@ def store(source: Any, target: Any, *row: Any) -> Any:
 
 
 @Verb
-def wait() -> Any:
-    """Wait until this block's loads have landed and all its threads are here. The one barrier of kernel code."""
+def wait(pending: int = 0) -> Any:
+    """Wait until this block's loads have landed and all its threads are here. The one barrier of kernel code.
+
+    Parameters
+    ----------
+    pending : int, optional
+        The newest `pending` loads into tiles may be under way still; all older ones have landed. Known while compiling.
+        Default 0: all have. It counts calls of `devmath.load`, not stages: two for a stage of A and of B.
+
+    Notes
+    -----
+    Stages overlap loads with products. A stage is loaded over once every thread is done with it, and one wait a step
+    sees to that as well as to the loads, if the loads of a step follow it::
+
+        sa, sb = devmath.shared(mm.a, stages=3), devmath.shared(mm.b, stages=3)
+        for s in range(2):                              # all stages but one
+            devmath.load(a[:, s * K:], sa[s]); devmath.load(b[s * K:, :], sb[s])
+        for t in range(steps):
+            devmath.wait(pending=2)                     # stage t has landed, the two loads of stage t + 1 may not have
+            ahead = t + 2                               # past the end these loads write zeros, and count
+            devmath.load(a[:, ahead * K:], sa[ahead % 3]); devmath.load(b[ahead * K:, :], sb[ahead % 3])
+            devmath.gemm(mm, sa[t % 3], sb[t % 3], acc)
+        devmath.wait()
+
+    The loads of step t go to the stage that step t - 1 multiplied, and the wait of step t is between. With S stages it
+    is ``pending=2 * (S - 2)``: with two stages plain ``wait()``.
+    """
 
 
 @Verb

@@ -59,7 +59,11 @@ GEMM_CASES = (
     _gemm(16, 16, 16, "complex64", small=True, a_conj=True),
     _gemm(33, 47, 19, "complex64", b_conj=True, a_order="col"),
     _gemm(20, 24, 16, "complex128", a_conj=True, b_conj=True, b_order="col"),
-    # float32 by three products on tensor cores.
+    # float32 on tensor cores, by one product and by three.
+    _gemm(33, 47, 19, "float32", small=True, math="tf32", a_order="col"),
+    _gemm(64, 64, 32, "float32", math="tf32", a_order="col", c_order="col"),
+    _gemm(128, 128, 32, "float32", math="tf32", b_order="col"),
+    _gemm(128, 104, 40, "float32", math="tf32"),
     _gemm(33, 47, 19, "float32", small=True, math="3xtf32"),
     _gemm(64, 64, 32, "float32", math="3xtf32", a_order="col"),
     _gemm(128, 128, 32, "float32", math="3xtf32", b_order="col"),

@@ -64,7 +64,9 @@ def unset(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:
-    """A @ B in double precision, either conjugated where a descriptor says so."""
+    """A @ B in double precision; where a descriptor says so either is conjugated, or both are read as tf32."""
+    if mm and mm.math == "tf32":
+        a, b = ((x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b))
     a, b = _widest(a), _widest(b)
     return (a.conj() if mm and mm.a_conj else a) @ (b.conj() if mm and mm.b_conj else b)
 
@@ -82,6 +84,6 @@ def gemm_error(got: Any, want: Any) -> float:
 
 
 def gemm_bound(mm: devmath.Gemm, dtype: Any) -> float:
-    """Bound of the error of a product that is returned as `dtype`, on any tensor core: some sums keep 11 bits, or 14."""
+    """Bound of the error of a product that is returned as `dtype`, on any tensor core: some keep 11 bits, or 14."""
     is_coarse = mm.accumulator_dtype == np.float16 or "float8" in mm.dtype.name
     return max(GEMM_BOUND[np.dtype(dtype).name], 2.0**-8 if is_coarse else 0)

@@ -49,6 +49,17 @@ class TileOperand:
 
 
 @dataclass(frozen=True, eq=False)
+class StackOperand:
+    """Tiles of one layout in shared memory, one behind another."""
+
+    layout: TileLayout
+    stages: int
+
+    def __str__(self) -> str:
+        return f"{self.stages} stages of {TileOperand(self.layout)}"
+
+
+@dataclass(frozen=True, eq=False)
 class FragmentOperand:
     """A thread's share of a product or of a transform.
 
@@ -92,18 +103,19 @@ class ArrayOperand:
 class OtherOperand:
     """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
 
-    `type` is of the front end's own: only its text counts.
+    `type` is of the front end's own: only its text counts. `value` is that of an integer, where it is known now.
     """
 
     type: object
     kind: str
     items: "tuple[Argument, ...]" = ()
+    value: int | None = None
 
     def __str__(self) -> str:
         return str(self.type)
 
 
-Argument = Gemm | FFT | Operand | TileOperand | FragmentOperand | ArrayOperand | OtherOperand
+Argument = Gemm | FFT | Operand | TileOperand | StackOperand | FragmentOperand | ArrayOperand | OtherOperand
 
 
 def _is(argument: Argument, *kinds: str) -> bool:
@@ -195,7 +207,7 @@ def _matrix(name: str, layout: TileLayout, argument: Argument) -> None:
     if isinstance(argument, TileOperand):
         if not argument.layout.can_serve_as(layout):
             _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
-    elif not _is_dense(argument, layout.dtype, 1, 2):
+    elif not _has_lines(argument, layout.dtype):
         _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
 
 
@@ -204,6 +216,13 @@ def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
     if not isinstance(argument, ArrayOperand) or argument.layout != "C":
         return False
     return argument.dtype == dtype.name and argument.ndim in dimensions
+
+
+def _has_lines(argument: Argument, dtype: DType) -> bool:
+    """Whether an array may stand in for a tile: C-ordered, or a 2-D view, whose lines are still to be checked."""
+    if not isinstance(argument, ArrayOperand) or argument.dtype != dtype.name:
+        return False
+    return (argument.ndim, argument.layout) in {(1, "C"), (2, "C"), (2, "A")}
 
 
 def _accumulators(wanted: FragmentOperand, argument: Argument) -> None:
@@ -225,7 +244,7 @@ def fft(desc: Argument, data: Argument) -> FFT:
     elif isinstance(data, TileOperand):
         if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
             _refuse("fft", "data", str(wanted), data)
-    elif not _is_dense(data, wanted.dtype, 1, 2):
+    elif not _has_lines(data, wanted.dtype):
         rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"
         _refuse("fft", "data", rule, data)
     return transform
@@ -302,6 +321,12 @@ def index_of_tile(index: Argument) -> None:
         raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
 
 
+def index_of_stack(index: Argument) -> None:
+    """Accept one integer."""
+    if not _is(index, "integer"):
+        raise TypingError(f"stages of a tile take one integer, stack[s], got stack[{index}]")
+
+
 def index_of_fragment(index: Argument) -> None:
     """Accept one integer."""
     if not _is(index, "integer"):
@@ -327,29 +352,6 @@ def grid(desc: Argument, *arguments: Argument) -> None:
         raise TypingError(f"grid(count) is of a devmath.FFT, got {desc}")
     if len(arguments) != 1 or not _is(arguments[0], "integer"):
         raise TypingError("grid(count) takes one integer, the number of transforms")
-
-
-# Plain arrays in the place of tiles and fragments: where they lie, and their extents.
-
-
-def extents_of(layout: TileLayout, ndim: int) -> tuple[int, ...]:
-    """The least extents of a plain array for a tile: 2-D it has the lines of the tile, 1-D it is dense."""
-    return (layout.lines, layout.line_length) if ndim == 2 else (layout.lines * layout.line_length,)
-
-
-def plain_array(
-    operand: str, space: str, extents: tuple[int, ...], got_space: str | None, got_extents: tuple[int | None, ...]
-) -> str:
-    """Refuse an array outside `space`, or smaller than `extents`; what is not known yet is None.
-
-    Returns the rule of the extents, for those that only the running kernel can check.
-    """
-    if got_space not in (space, None):
-        raise TypingError(f"{operand} must lie in {space} memory, got an array in {got_space} memory")
-    rule = f"{operand} must have at least the extents {extents}"
-    if any(got is not None and got < wanted for got, wanted in zip(got_extents, extents, strict=True)):
-        raise TypingError(f"{rule}, got {got_extents}")
-    return rule
 
 
 # A kernel as a whole.

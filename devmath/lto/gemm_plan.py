@@ -74,6 +74,8 @@ class GemmPlan:
         Elements of C that a thread's accumulators hold.
     template : str
         C++ type of the variant's block, in terms of a type named ``Fragment``.
+    prelude : str, optional
+        What a unit declares after the header.
     """
 
     problem: GemmProblem
@@ -85,6 +87,7 @@ class GemmPlan:
     c: TileLayout
     fragment: FragmentMap
     template: str
+    prelude: str = ""
 
     @property
     def accumulator(self) -> DType:

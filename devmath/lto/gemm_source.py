@@ -49,7 +49,7 @@ def _unit(plan: GemmPlan, forms: tuple[str, ...], declaration: str, call: str) -
     layouts = "\n".join(f"  using {name.upper()} = {_operand_text(plan, name, form)};" for name, form in operands)
     return f"""\
 #include <{plan.header}>
-
+{plan.prelude}
 extern "C" __device__ void {declaration} {{
   using namespace devmath;
 {layouts}

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import fft_plan, gemm_fma, gemm_mma_f64, gemm_mma_sync, gemm_mma_tf32, gemm_wgmma
+from . import (
+    fft_plan,
+    gemm_fma,
+    gemm_mma_f64,
+    gemm_mma_sync,
+    gemm_mma_tf32,
+    gemm_wgmma,
+    gemm_wgmma_tf32,
+    gemm_wgmma_tiling,
+)
 from .fft_plan import FFTPlan
 from .gemm_plan import GemmPlan, GemmProblem
 
@@ -94,8 +103,8 @@ GEMM_VARIANTS = (
         "tensor cores, a warpgroup at a time",
         frozenset(gemm_wgmma.DTYPES),
         gemm_wgmma.plan,
-        frozenset(gemm_wgmma.ARCHITECTURES),
-        obstacle=gemm_wgmma.obstacle,
+        frozenset(gemm_wgmma_tiling.ARCHITECTURES),
+        obstacle=gemm_wgmma_tiling.obstacle,
         drawback=gemm_wgmma.drawback,
     ),
     Variant("mma_sync", "tensor cores, a warp at a time", frozenset(gemm_mma_sync.DTYPES), gemm_mma_sync.plan),
@@ -107,6 +116,16 @@ GEMM_VARIANTS = (
         # Elsewhere the tensor cores have no more float64 than the FMA units.
         fast_on=frozenset({"sm_80", "sm_90a", "sm_100a"}),
         drawback=gemm_mma_f64.drawback,
+    ),
+    Variant(
+        "wgmma_tf32",
+        "tensor cores, a warpgroup at a time",
+        frozenset(gemm_wgmma_tf32.DTYPES),
+        gemm_wgmma_tf32.plan,
+        frozenset(gemm_wgmma_tiling.ARCHITECTURES),
+        obstacle=gemm_wgmma_tiling.obstacle,
+        drawback=gemm_wgmma_tf32.drawback,
+        math=("tf32",),
     ),
     Variant(
         "mma_tf32",

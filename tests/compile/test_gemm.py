@@ -22,6 +22,7 @@ EVERY_SHAPE = [
 MULTIPLY = {"float64": "DFMA", "complex128": "DFMA", "float32": "FFMA", "complex64": "FFMA"}
 INSTRUCTIONS = {
     "wgmma": ("HGMMA",),
+    "wgmma_tf32": ("HGMMA",),
     "mma_f64": ("DMMA",),
     "mma_tf32": ("HMMA.1688.F32.TF32",),
     "fma": ("LDS.128",),

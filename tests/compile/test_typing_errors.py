@@ -54,6 +54,61 @@ def keyword_argument(a):
     devmath.load(a, target=devmath.shared(MM.a))
 
 
+@refused("devmath.shared takes no keyword but stages, got buffers")
+def another_keyword_argument():
+    devmath.shared(MM.a, buffers=2)
+
+
+@refused("devmath.shared: multiple values for argument 'stages'")
+def an_argument_given_twice():
+    devmath.shared(MM.a, 2, stages=2)
+
+
+@refused("devmath.wait: too many positional arguments")
+def too_many_arguments():
+    devmath.wait(1, 2)
+
+
+@refused("devmath.shared: stages must be an integer >= 1, known while compiling, got 0")
+def no_stages():
+    devmath.shared(MM.a, stages=0)
+
+
+@refused("devmath.shared: stages must be an integer >= 1, known while compiling, got int64", args=(types.int64,))
+def stages_of_run_time(n):
+    devmath.shared(MM.a, n)
+
+
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got -1")
+def fewer_loads_than_none():
+    devmath.wait(pending=-1)
+
+
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got float64")
+def half_a_load():
+    devmath.wait(0.5)
+
+
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got int64", args=(types.int64,))
+def loads_of_run_time(n):
+    devmath.wait(pending=n)
+
+
+@refused("devmath.load: target must be a tile or registers, got 2 stages of a tile (32, 8) of", args=(MATRIX,))
+def load_into_a_stack(a):
+    devmath.load(a, devmath.shared(MM.a, stages=2))
+
+
+@refused("devmath.gemm: a must be a tile (32, 8) of float32", "got 2 stages of a tile (32, 8) of float32")
+def gemm_of_a_stack():
+    devmath.gemm(MM, devmath.shared(MM.a, stages=2), devmath.shared(MM.b), devmath.accumulator(MM))
+
+
+@refused("stages of a tile take one integer, stack[s], got stack[float64]")
+def fractional_stage():
+    devmath.shared(MM.a, stages=2)[0.5]
+
+
 @refused("devmath.shared: its first argument must be mm.a, mm.b or mm.c of a devmath.Gemm or a devmath.FFT, got Gemm(")
 def shared_of_a_whole_product():
     devmath.shared(MM)

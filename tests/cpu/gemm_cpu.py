@@ -88,6 +88,11 @@ def wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
+def as_tf32(array: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (np.asarray(array, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
 def operands(case: Case, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random A, B and C of a case."""
     a, b = random(rng, case.dtype, case.m, case.k), random(rng, case.b_dtype or case.dtype, case.k, case.n)

@@ -5,10 +5,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gemm_cpu import Case, Program, random, wide
+from gemm_cpu import Case, Program, as_tf32, random, wide
 from holders import holders
 
-from devmath.lto import gemm_wgmma
+from devmath.lto import gemm_wgmma, gemm_wgmma_tf32, gemm_wgmma_tiling
 from devmath.lto.gemm_plan import max_accumulator_words
 from tests import problems
 
@@ -16,12 +16,23 @@ PLAIN, TILES = ("plain", "plain"), ("tile", "tile")
 BOUNDS = {"float32": 1e-5, "float16": 2**-11, "bfloat16": 2**-8}  # relative L2 error: of sums; of one rounding
 
 
-def problem(m, n, k, orders="rcr", threads=128, dtype="float16", c_dtype="float32"):
-    return problems.problem(m, n, k, dtype, orders, threads, c_dtype)
+MODULES = {"ieee": gemm_wgmma, "tf32": gemm_wgmma_tf32}
+
+
+def problem(m, n, k, orders="rcr", threads=128, dtype="float16", c_dtype="float32", math="ieee"):
+    return problems.problem(m, n, k, dtype, orders, threads, c_dtype, math)
+
+
+def tf32(m, n, k, orders="rcr", threads=128):
+    return problem(m, n, k, orders, threads, "float32", math="tf32")
+
+
+def plan_of(wanted):
+    return MODULES[wanted.math].plan(wanted)
 
 
 def serves(wanted):
-    return gemm_wgmma.obstacle(wanted) is None and gemm_wgmma.drawback(wanted) is None
+    return gemm_wgmma_tiling.obstacle(wanted) is None and MODULES[wanted.math].drawback(wanted) is None
 
 
 class WgmmaCase(Case):
@@ -29,8 +40,11 @@ class WgmmaCase(Case):
 
     @property
     def plan(self):
-        arguments = problem(self.m, self.n, self.k, self.orders, self.threads, self.dtype, self.c_dtype or "float32")
-        return replace(gemm_wgmma.plan(arguments), header="wgmma_block.hpp")
+        return replace(plan_of(self.problem), header="wgmma_block.hpp")
+
+
+def tf32_case(m, n, k, orders="rcr", threads=128, forms=("tile", "tile", "tile"), math="tf32"):
+    return WgmmaCase(m, n, k, "float32", orders, threads, forms=forms, math=math)
 
 
 TILE_CASES = [
@@ -52,6 +66,13 @@ TILE_CASES = [
     WgmmaCase(100, 64, 32, "float16", "rcr", 128, "float16"),
     WgmmaCase(128, 100, 32, "bfloat16", "ccc", 128, "bfloat16"),
     WgmmaCase(100, 40, 20 * 16, "float16", "ccr", 128, forms=("tile", "plain", "tile")),
+    *(tf32_case(64, 64, 32, orders) for orders in ("rcr", "rrr", "ccc", "crr")),
+    tf32_case(128, 128, 32, "crr", 256),
+    tf32_case(100, 72, 40),  # three panels of k, rows read past the tile, two passes
+    tf32_case(64, 50, 8, "ccc"),
+    tf32_case(64, 300, 16, "crr"),  # several passes along n
+    tf32_case(100, 40, 24, "crr", forms=("plain", "tile", "tile")),
+    tf32_case(64, 24, 16, "rrc", forms=("tile", "plain", "plain")),
 ]
 REGISTER_CASES = [
     *(WgmmaCase(64, n, 16, "float16", orders, 128, forms=TILES) for n in (16, 88, 256) for orders in ("rcr", "crr")),
@@ -60,6 +81,8 @@ REGISTER_CASES = [
     WgmmaCase(192, 40, 128, "bfloat16", "rrr", 128, forms=TILES),
     WgmmaCase(64, 24, 48, "float16", "rrr", 128, forms=("plain", "tile")),
     WgmmaCase(100, 128, 32, "bfloat16", "crr", 256, forms=PLAIN),
+    tf32_case(128, 104, 64, "crr", 256, TILES),
+    tf32_case(64, 40, 24, "crr", 128, PLAIN),
 ]
 
 
@@ -74,6 +97,11 @@ def operands(case):
     return a, b, random(rng, case.plan.c.dtype.name, case.m, case.n)
 
 
+def factors(case, a, b):
+    """The operands as they are multiplied."""
+    return (wide(as_tf32(a)), wide(as_tf32(b))) if case.math == "tf32" else (wide(a), wide(b))
+
+
 def relative_error(got, expected):
     return np.linalg.norm(wide(got) - expected) / np.linalg.norm(expected)
 
@@ -83,55 +111,60 @@ def test_tile_form_agrees_with_numpy(program, case):
     """Past every extent memory is NaN, and the sanitizers watch the ends of each operand."""
     a, b, c = operands(case)
     got = program.tile_form(case, 1.5, a, b, -0.75, c)
-    expected = 1.5 * (wide(a) @ wide(b)) - 0.75 * wide(c)
+    left, right = factors(case, a, b)
+    expected = 1.5 * (left @ right) - 0.75 * wide(c)
     assert relative_error(got, expected) < BOUNDS[case.plan.c.dtype.name]
 
 
 @pytest.mark.parametrize("case", REGISTER_CASES, ids=str)
 def test_register_form_adds_to_the_accumulator(program, case):
     a, b, c = operands(case)
-    assert relative_error(program.register_form(case, a, b, c), wide(c) + wide(a) @ wide(b)) < BOUNDS["float32"]
+    left, right = factors(case, a, b)
+    assert relative_error(program.register_form(case, a, b, c), wide(c) + left @ right) < BOUNDS["float32"]
 
 
 SIZES = list(product((64, 72, 100, 128, 192, 300), (16, 24, 40, 64, 104, 130, 200, 256, 320), (16, 48, 64, 80, 128)))
 SERVED = [
     wanted
+    for make in (problem, tf32)
     for size in SIZES
     for orders in ("rrr", "rcr", "crc", "ccr")
     for threads in (128, 256, 384, 512)
-    if serves(wanted := problem(*size, orders, threads))
+    if serves(wanted := make(*size, orders, threads))
 ]
 
 
 def test_what_it_serves_wastes_little():
     for arguments in SERVED:
         m, n, threads = arguments.m, arguments.n, arguments.threads
-        fragment = gemm_wgmma.plan(arguments).fragment
+        fragment = plan_of(arguments).fragment
         most = max_accumulator_words(threads, words_each=1)
         assert fragment.size <= most or m * n > most * threads
         assert m * n >= 0.62 * fragment.size * threads
 
 
 def test_every_element_of_c_is_held_once():
-    for arguments in SERVED[::3]:
-        plan = gemm_wgmma.plan(arguments)
+    for arguments in SERVED[::5]:
+        plan = plan_of(arguments)
         assert (holders(plan) == 1).all()
 
 
 def test_tiles_are_panels_of_one_swizzle():
-    """An atom is 8 lines of 32, 64 or 128 bytes."""
+    """An atom is 8 lines of 32, 64 or 128 bytes; of elements that have not 16 bits k runs along them."""
     for arguments in SERVED:
-        plan = gemm_wgmma.plan(arguments)
-        for tile in (plan.a, plan.b):
-            assert tile.ld * 2 == 16 * tile.swizzle
+        plan = plan_of(arguments)
+        for tile, order, along_k in zip((plan.a, plan.b), arguments.orders, ("row", "col"), strict=False):
+            line_bytes = tile.ld * tile.dtype.itemsize
+            assert tile.order == (order if tile.dtype.itemsize == 2 else along_k)
+            assert line_bytes == 16 * tile.swizzle
             assert tile.lines_allocated % 8 == 0
-            assert tile.alignment_bytes == 8 * tile.ld * 2
+            assert tile.alignment_bytes == 8 * line_bytes
 
 
 def test_columns_along_the_lines_of_b_start_and_end_with_panels():
     tried = 0
     for arguments in SERVED:
-        plan = gemm_wgmma.plan(arguments)
+        plan = plan_of(arguments)
         width = int(plan.template.rstrip(">").split(",")[1])
         if plan.b.order == "row" and width < plan.problem.n:
             tried += 1
@@ -185,6 +218,11 @@ def test_panels_of_k(line, ld, panels):
 )
 def test_it_leaves_the_rest_to_mma_sync(size, threads):
     assert not serves(problem(*size, threads=threads))
+
+
+@pytest.mark.parametrize(("k", "served"), [(8, True), (24, True), (32, True), (20, False), (4, False)])
+def test_tf32_takes_eight_values_of_k_at_a_time(k, served):
+    assert serves(tf32(64, 64, k)) == served
 
 
 @pytest.mark.parametrize("orders", ["rrr", "crr", "rcc", "ccc"])

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from numba import cuda
+from numba import cuda, types
 
 import devmath
 from tests import kernels, oracle
@@ -40,10 +40,10 @@ def _needs_hopper(gpu):
         pytest.skip("wgmma is of compute capability 9.0 alone")
 
 
-def descriptor(shape, orders, dtype):
+def descriptor(shape, orders, dtype, **fields):
     m, n, k, threads = shape
-    mm = devmath.Gemm(m, n, k, dtype, a_order=orders[0], b_order=orders[1], threads=threads)
-    assert mm.plan_on("sm_90a").variant == "wgmma"
+    mm = devmath.Gemm(m, n, k, dtype, a_order=orders[0], b_order=orders[1], threads=threads, **fields)
+    assert mm.plan_on("sm_90a").variant.startswith("wgmma")
     return mm
 
 
@@ -54,14 +54,24 @@ def small_integers(rng, shape, dtype):
 @pytest.mark.parametrize("orders", ORDERS, ids="".join)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_both_forms_are_exact_on_integers(shape, orders, rng):
-    mm = descriptor(shape, orders, "float16")
+    assert_exact_on_integers(descriptor(shape, orders, "float16"), rng)
+
+
+@pytest.mark.parametrize("orders", ORDERS, ids="".join)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_tf32_is_exact_on_integers(shape, orders, rng):
+    m, n, k, threads = shape
+    assert_exact_on_integers(descriptor((m, n, k // 2, threads), orders, "float32", math="tf32"), rng)
+
+
+def assert_exact_on_integers(mm, rng):
     a, b = small_integers(rng, (mm.m, 2 * mm.k), mm.dtype), small_integers(rng, (2 * mm.k, mm.n), mm.dtype)
-    c = Output((mm.m, mm.n), np.float32)
+    c = Output((mm.m, mm.n), mm.c_dtype)
     kernels.gemm_accumulator(mm)[1, mm.block_dim](on_device(a), on_device(b), c.device)
     assert np.array_equal(c.fetch(), oracle.product(a, b))
     a, b = a[:, : mm.k].copy(), b[: mm.k].copy()
-    c = Output((mm.m, mm.n), np.float32)
-    one, none = np.float32(1), np.float32(0)
+    c = Output((mm.m, mm.n), mm.c_dtype)
+    one, none = mm.accumulator_dtype.type(1), mm.accumulator_dtype.type(0)
     kernels.gemm_tile(mm)[1, mm.block_dim](one, on_device(a), on_device(b), none, c.device)
     assert np.array_equal(c.fetch(), oracle.product(a, b))
 
@@ -76,8 +86,9 @@ def test_bfloat16(orders, rng):
 
 
 @pytest.mark.parametrize("orders", ORDERS, ids="".join)
-def test_elements_written_one_by_one_are_seen(orders, rng):
-    mm = descriptor((64, 128, 128, 128), orders, "float16")
+@pytest.mark.parametrize("fields", [{"dtype": "float16"}, {"dtype": "float32", "math": "tf32"}], ids=str)
+def test_elements_written_one_by_one_are_seen(orders, fields, rng):
+    mm = descriptor((64, 128, 128, 128), orders, **fields)
     m, n, k, threads = mm.m, mm.n, mm.k, mm.threads
 
     @cuda.jit
@@ -98,15 +109,17 @@ def test_elements_written_one_by_one_are_seen(orders, rng):
     assert np.array_equal(c.fetch(), oracle.product(a, b))
 
 
-def test_a_plain_operand_takes_part(rng):
-    mm = descriptor((64, 64, 32, 128), ("row", "col"), "float16")
-    m, k, threads = mm.m, mm.k, mm.threads
+@pytest.mark.parametrize("fields", [{"dtype": "float16"}, {"dtype": "float32", "math": "tf32"}], ids=str)
+def test_a_plain_operand_takes_part(fields, rng):
+    """In the order of the descriptor, here across k, whatever that of a tile is."""
+    mm = descriptor((64, 64, 32, 128), ("col", "col"), **fields)
+    m, k, threads, element = mm.m, mm.k, mm.threads, getattr(types, mm.dtype.name)
 
     @cuda.jit
     def kernel(a, b, c):
-        plain, sb = cuda.shared.array((m, k), np.float16), devmath.shared(mm.b)
+        plain, sb = cuda.shared.array((k, m), element), devmath.shared(mm.b)
         for e in range(cuda.threadIdx.x, m * k, threads):
-            plain[e // k, e % k] = a[e // k, e % k]
+            plain[e % k, e // k] = a[e // k, e % k]
         devmath.load(b, sb)
         devmath.wait()
         acc = devmath.accumulator(mm)
@@ -116,4 +129,4 @@ def test_a_plain_operand_takes_part(rng):
     a, b = oracle.operands(rng, mm)
     c = Output((m, mm.n), np.float32)
     kernel[1, mm.block_dim](on_device(a), on_device(b), c.device)
-    assert oracle.relative_error(c.fetch(), oracle.product(a, b)) < oracle.GEMM_BOUND["float32"]
+    assert oracle.relative_error(c.fetch(), oracle.product(a, b, mm)) < oracle.GEMM_BOUND["float32"]

@@ -7,7 +7,7 @@ from numba import cuda
 
 import devmath
 from tests import kernels
-from tests.cases import GEMM_CASES
+from tests.cases import GEMM_CASES, ORDERS
 from tests.oracle import GEMM_BOUND, factors, normal, operands, product, relative_error, unset
 
 SMALL = [case for case in GEMM_CASES if case.small]
@@ -60,7 +60,7 @@ def test_epilog(kernel, case, rng):
     c = np.full((mm.m, mm.n), np.nan, np.float32)
     kernel(mm)[1, mm.block_dim](a, b, bias, c)
     tolerance = max(1e-4, 16 * sums_bound(mm, c.dtype))
-    np.testing.assert_allclose(c, np.maximum(product(a, b) + bias, 0), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(c, np.maximum(product(a, b, mm) + bias, 0), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
@@ -207,6 +207,17 @@ def test_plain_arrays_as_operands(order, rng):
     kernel[1, mm.block_dim](np.ascontiguousarray(lines_a), lines_b.ravel(), c, d)
     assert relative_error(d, product(a, b)) < bound(np.float32)
     np.testing.assert_array_equal(as_memory_lies(c), d)
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("orders", ORDERS, ids="".join)
+def test_plain_arrays_with_longer_lines(orders, view, rng):
+    mm = devmath.Gemm(6, 5, 4, np.float32, *orders)
+    (a, b), c = operands(rng, mm), normal(rng, (mm.m, mm.n), np.float32)
+    want = 2 * product(a, b) - 0.5 * c
+    a, b, c = (np.ascontiguousarray(x.T if order == "col" else x) for x, order in zip((a, b, c), orders, strict=True))
+    kernels.gemm_plain(mm, view)[1, mm.block_dim](np.float32(2), a, b, np.float32(-0.5), c)
+    assert relative_error(c.T if orders[2] == "col" else c, want) < 2 * bound(np.float32)
 
 
 @pytest.mark.parametrize("order", ["row", "col"])

@@ -115,6 +115,18 @@ REFUSED = {
         lambda: gemm_with(a=shared_array((4, 8)).T),
         f"devmath.gemm: a must be {PLAIN_RULE}, got a 2-D array of float32, layout 'F'",
     ),
+    "view of every other column": (
+        lambda: gemm_with(a=shared_array((8, 8))[:, ::2]),
+        "a must have lines of consecutive elements: strides of at least 16, and of just 4 bytes, got (32, 8)",
+    ),
+    "view of lines upside down": (
+        lambda: gemm_with(a=shared_array((8, 4))[::-1]),
+        "a must have lines of consecutive elements: strides of at least 16, and of just 4 bytes, got (-16, 4)",
+    ),
+    "view too narrow": (
+        lambda: gemm_with(a=shared_array((8, 8))[:, 5:]),
+        "devmath.gemm: a must have at least the extents (8, 4), got (8, 3)",
+    ),
     "plain array too small": (
         lambda: gemm_with(a=shared_array((8, 3))),
         "devmath.gemm: a must have at least the extents (8, 4), got (8, 3)",

@@ -18,7 +18,7 @@ from ...lto import tile_source
 from ...lto.unit import Unit
 from .. import rules
 from .linking import call_unit
-from .types import ConstantType, FragmentType, TileType, argument, converts_to
+from .types import ConstantType, FragmentType, StackType, TileType, argument, converts_to
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
@@ -55,6 +55,10 @@ def _constant_of_tile(ty: TileType, attribute: str) -> Any:
     return (ty.layout.rows, ty.layout.cols) if attribute == "shape" else None
 
 
+def _constant_of_stack(ty: StackType, attribute: str) -> Any:
+    return ty.stages if attribute == "stages" else None
+
+
 def _constant_of_fragment(ty: FragmentType, attribute: str) -> Any:
     return ty.map.size if attribute == "size" else None
 
@@ -74,6 +78,12 @@ class DescriptorAttributes(_ConstantAttributes):
 class TileAttributes(_ConstantAttributes):
     key = TileType
     value = staticmethod(_constant_of_tile)
+
+
+@typing_registry.register_attr
+class StackAttributes(_ConstantAttributes):
+    key = StackType
+    value = staticmethod(_constant_of_stack)
 
 
 @typing_registry.register_attr
@@ -119,6 +129,7 @@ def _lower_constants(key: type[types.Type], value_of: Any) -> None:
 
 _lower_constants(ConstantType, _constant_of_descriptor)
 _lower_constants(TileType, _constant_of_tile)
+_lower_constants(StackType, _constant_of_stack)
 _lower_constants(FragmentType, _constant_of_fragment)
 
 
@@ -263,3 +274,35 @@ def _address_in_fragment(builder: ir.IRBuilder, ty: FragmentType, args: Any) -> 
 
 _register_items(TileType, rules.index_of_tile, types.UniTuple(types.intp, 2), _address_in_tile)
 _register_items(FragmentType, rules.index_of_fragment, types.intp, _address_in_fragment)
+
+
+@typing_registry.register_global(operator.getitem)
+class StageOfStack(AbstractTemplate):
+    """``stack[s]``: a tile."""
+
+    def generic(self, args: Any, kws: Any) -> Signature | None:
+        if not isinstance(args[0], StackType):
+            return None
+        rules.index_of_stack(argument(args[1]))
+        return signature(args[0].tile, args[0], types.intp)
+
+
+@lowering_registry.lower(operator.getitem, StackType, types.intp)
+def lower_stage(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    stack, index = args
+    layout = sig.args[0].tile.layout
+    elements = INT32(layout.stage_bytes // layout.dtype.itemsize)
+    return builder.gep(stack, [builder.zext(builder.mul(builder.trunc(index, INT32), elements), INT64)])
+
+
+@typing_registry.register_global(len)
+class LengthOfStack(AbstractTemplate):
+    """``len(stack)``: its stages."""
+
+    def generic(self, args: Any, kws: Any) -> Signature | None:
+        return signature(types.intp, *args) if len(args) == 1 and isinstance(args[0], StackType) else None
+
+
+@lowering_registry.lower(len, StackType)
+def lower_length(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    return context.get_constant(types.intp, sig.args[0].stages)

@@ -20,12 +20,12 @@ from ...lto.arch import compute_capability
 from ...lto.gemm_plan import GemmPlan
 from ...lto.unit import Unit
 from ...verbs import Verb
-from .. import rules
+from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
-from .plain_arrays import inspect, require
-from .types import FragmentType, TileType, element_name
+from .plain_arrays import inspect, line_distance, require
+from .types import FragmentType, StackType, TileType, element_name
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
@@ -39,9 +39,10 @@ def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     operand = sig.args[0].value
     annotate(context, builder, operand.desc if isinstance(operand, Operand) else operand)
-    layout = sig.return_type.layout
-    memory = shared_memory(context, builder, layout.size_bytes, layout.alignment_bytes)
-    return builder.bitcast(memory, context.get_value_type(sig.return_type))
+    ty = sig.return_type
+    tile = ty.tile if isinstance(ty, StackType) else ty
+    memory = shared_memory(context, builder, ty.size_bytes, tile.layout.alignment_bytes)
+    return builder.bitcast(memory, context.get_value_type(ty))
 
 
 def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Value:
@@ -71,9 +72,12 @@ def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, a
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type = ir.FunctionType(ir.VoidType(), [])
-    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy.
+    pending = sig.args[0].literal_value if sig.args else 0  # each load into a tile commits one group
+    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy. The fence
+    # orders writes that have been made: it comes after the copies that it is meant for have landed.
     fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
-    builder.call(ir.InlineAsm(function_type, f"cp.async.wait_all; {fence}", "~{memory}", side_effect=True), [])
+    text = f"cp.async.wait_group {pending}; {fence}"
+    builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
     builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
     return context.get_dummy_value()
 
@@ -117,8 +121,11 @@ def _plain_tile(
 ) -> list[ir.Value]:
     """Address and leading dimension of a plain array that holds the lines of a tile; a 1-D one is dense."""
     array = inspect(context, builder, ty, value)
-    require(context, builder, operand, array, "shared", rules.extents_of(layout, ty.ndim))
-    ld = array.shape[1] if ty.ndim == 2 else INT64(layout.line_length)
+    require(context, builder, operand, array, "shared", plain_array_rules.extents_of(layout, ty.ndim))
+    if ty.ndim == 1:
+        ld = INT64(layout.line_length)
+    else:
+        ld = array.shape[1] if ty.layout == "C" else line_distance(builder, operand, array, layout)
     return [array.data, builder.trunc(ld, INT32)]
 
 

@@ -1,6 +1,7 @@
 """Which types a verb takes, and which it returns."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from numba.cuda import types
@@ -9,9 +10,9 @@ from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 from ... import blas_device, fft_device, verbs
 from ...blas_device import Operand
 from ...verbs import Verb
-from .. import rules
+from .. import call_rules, rules
 from .linking import target_arch
-from .types import FragmentType, TileType, argument, converts_to, numba_type
+from .types import FragmentType, StackType, TileType, argument, converts_to, numba_type
 
 #: Numba's type of each verb.
 VERB_TYPES: dict[Any, types.Function] = {}
@@ -23,12 +24,12 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
     def register(resolve: Callable[..., Signature]) -> Callable[..., Signature]:
         class Template(AbstractTemplate):
             key = verb
+            prefer_literal = call_rules.takes_keywords(verb.__name__)  # each of them must be known while compiling
 
             def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
-                if kws:
-                    names = ", ".join(kws)
-                    raise rules.TypingError(f"devmath.{verb.__name__} takes positional arguments only, got {names}")
-                return resolve(self.context, *args)
+                call_rules.arguments(verb.__name__, resolve, self.context, *args, **kws)
+                sig = resolve(self.context, *args, **kws)
+                return sig.replace(pysig=_call(len(args), kws)) if kws else sig
 
         VERB_TYPES[verb] = types.Function(Template)
         return resolve
@@ -36,12 +37,22 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
     return register
 
 
+def _call(positional: int, keywords: Iterable[str]) -> inspect.Signature:
+    """How a call names its arguments: some without a name, then `keywords`."""
+    names = [*(f"argument{i}" for i in range(positional)), *keywords]
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+
 @typed(verbs.shared)
-def type_shared(context: Any, operand: types.Type) -> Signature:
+def type_shared(context: Any, operand: types.Type, stages: types.Type | None = None) -> Signature:
     value: Any = argument(operand)
     layout = rules.shared(value, target_arch())
-    threads = value.desc.threads if isinstance(value, Operand) else value.threads
-    return signature(TileType(layout, threads), operand)
+    tile = TileType(layout, value.desc.threads if isinstance(value, Operand) else value.threads)
+    if stages is None:
+        return signature(tile, operand)
+    if stages == types.none:
+        return signature(tile, operand, stages)
+    return signature(StackType(tile, call_rules.constant("shared", "stages", argument(stages), 1)), operand, stages)
 
 
 @typed(blas_device.accumulator)
@@ -62,8 +73,11 @@ def type_transform_index(context: Any, desc: types.Type) -> Signature:
 
 
 @typed(verbs.wait)
-def type_wait(context: Any) -> Signature:
-    return signature(types.none)
+def type_wait(context: Any, pending: types.Type | None = None) -> Signature:
+    if pending is None:
+        return signature(types.none)
+    call_rules.constant("wait", "pending", argument(pending), 0)
+    return signature(types.none, pending)
 
 
 @typed(blas_device.gemm)

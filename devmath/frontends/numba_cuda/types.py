@@ -48,13 +48,40 @@ class TileType(types.Type):
         return (self.layout, self.threads)
 
     @property
+    def size_bytes(self) -> int:
+        """Shared memory that it takes."""
+        return self.layout.size_bytes
+
+    @property
     def element(self) -> types.Type:
         return numba_type(self.layout.dtype)
 
     @property
     def value(self) -> types.Type:
         """What ``t[i, j]`` is: an element, or float32 for float8, with which Numba does not compute."""
-        return types.float32 if self.layout.dtype.name in float8.TYPES else self.element
+        return types.float32 if self.layout.dtype.name in float8.NAMES else self.element
+
+
+class StackType(types.Type):
+    """Tiles of one layout in shared memory, one behind another; at run time the address of the first."""
+
+    def __init__(self, tile: TileType, stages: int):
+        self.tile, self.stages = tile, stages
+        self.argument = rules.StackOperand(tile.layout, stages)
+        super().__init__(name=f"devmath.Stack({stages} x {tile.name})")
+
+    @property
+    def key(self) -> tuple[TileType, int]:
+        return (self.tile, self.stages)
+
+    @property
+    def element(self) -> types.Type:
+        return self.tile.element
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory of all stages."""
+        return self.stages * self.tile.layout.stage_bytes
 
 
 class FragmentType(types.Type):
@@ -82,7 +109,7 @@ class FragmentType(types.Type):
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
+    return float8.numba_types()[dtype.name] if dtype.name in float8.NAMES else getattr(types, dtype.name)
 
 
 def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType) -> bool:
@@ -104,12 +131,13 @@ def argument(ty: types.Type) -> rules.Argument:
     """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
         return ty.value
-    if isinstance(ty, TileType | FragmentType):
+    if isinstance(ty, TileType | StackType | FragmentType):
         return ty.argument
     if isinstance(ty, types.Array):
         return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
     items = tuple(map(argument, ty)) if isinstance(ty, types.BaseTuple) else ()
-    return rules.OtherOperand(ty, next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other"), items)
+    kind = next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other")
+    return rules.OtherOperand(ty, kind, items, ty.literal_value if isinstance(ty, types.IntegerLiteral) else None)
 
 
 def element_name(array: types.Array) -> str:
@@ -125,12 +153,13 @@ class _ConstantModel(models.OpaqueModel):
 class _PointerModel(models.PrimitiveModel):
     """A generic pointer to elements; LLVM recovers the address space once all is inlined."""
 
-    def __init__(self, manager: Any, fe_type: TileType | FragmentType):
+    def __init__(self, manager: Any, fe_type: TileType | StackType | FragmentType):
         element = manager.lookup(fe_type.element).get_data_type()
         super().__init__(manager, fe_type, ir.PointerType(element))
 
 
 register_model(TileType)(_PointerModel)
+register_model(StackType)(_PointerModel)
 register_model(FragmentType)(_PointerModel)
 
 

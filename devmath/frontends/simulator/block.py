@@ -9,6 +9,7 @@ that only some threads make is an error, not a deadlock.
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,7 +75,9 @@ class Block(kernel.BlockManager):
     epoch : int
         Barriers that every thread has passed: accesses of one epoch are unordered.
     tiles : dict
-        Tiles by the place in the kernel that asked for them.
+        Tiles, and stacks of them, by the place in the kernel that asked for them.
+    landing : collections.deque
+        Tiles whose loads are under way, the oldest first.
     shared_bytes : dict
         Shared memory by the place, or by the size of the buffer through which transforms exchange elements.
     """
@@ -85,6 +88,7 @@ class Block(kernel.BlockManager):
         self.lock = threading.RLock()
         self.epoch = 0
         self.tiles: dict[Any, Any] = {}
+        self.landing: deque[Any] = deque()
         self.shared_bytes: dict[Any, int] = {}
         self._descriptor: Gemm | FFT | None = None
         self._meetings: dict[Any, _Meeting] = {}

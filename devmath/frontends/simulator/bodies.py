@@ -1,5 +1,6 @@
 """The verbs: bodies that compute with NumPy, once for the whole block where the block works together."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,31 +10,38 @@ from ...blas_device import Gemm, Operand
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...verbs import SIMULATED
-from .. import rules
+from .. import call_rules, rules
 from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
-from .tile import PlainMatrix, Tile, matrix_of
-from .values import argument, convert, converts_to, poison, space_of, unwrap
+from .tile import PlainMatrix, Stack, Tile, matrix_of
+from .values import argument, as_tf32, convert, converts_to, poison, space_of, unwrap
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
     """Install a function as the body of the verb of its name."""
-    SIMULATED[body.__name__] = body
-    return body
+
+    @functools.wraps(body)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        call_rules.arguments(body.__name__, body, *args, **keywords)
+        return body(*args, **keywords)
+
+    SIMULATED[body.__name__] = checked
+    return checked
 
 
 @simulated
-def shared(operand: Any) -> Tile:
+def shared(operand: Any, stages: Any = None) -> Tile | Stack:
     block = current_thread("shared").block
     rules.descriptor("shared", argument(operand))
+    count = None if stages is None else call_rules.constant("shared", "stages", argument(stages), 1)
     block.bind(operand.desc if isinstance(operand, Operand) else operand)
-    frame = caller()
-    place = (device_function(frame), frame.f_code, frame.f_lasti, operand.layout)
+    frame, layout, call = caller(), operand.layout, Call.here("devmath.shared")
+    place = (device_function(frame), frame.f_code, frame.f_lasti, layout, count)
     with block.lock:
         if place not in block.tiles:
-            _reserve(block, place, operand.layout.size_bytes)
-            block.tiles[place] = Tile(block, operand.layout, Call.here("devmath.shared"))
+            _reserve(block, place, layout.size_bytes if count is None else count * layout.stage_bytes)
+            block.tiles[place] = Tile(block, layout, call) if count is None else Stack(block, layout, count, call)
         return block.tiles[place]
 
 
@@ -69,16 +77,17 @@ def transform_index(desc: Any) -> int:
 
 
 @simulated
-def wait() -> None:
+def wait(pending: Any = 0) -> None:
     thread = current_thread("wait")
     block = thread.block
+    spared = call_rules.constant("wait", "pending", argument(pending), 0)
 
     def complete(_: list[None]) -> None:
-        for tile in block.tiles.values():
-            tile.land()
+        while len(block.landing) > spared:
+            block.landing.popleft().land()
         block.epoch += 1
 
-    block.meet(thread, Call.here("devmath.wait"), None, None, complete)
+    block.meet(thread, Call.here("devmath.wait"), spared, None, complete)
 
 
 @simulated
@@ -96,6 +105,7 @@ def load(source: Any, target: Any, *row: Any) -> None:
         corner = _corner(array, target.shape)
         values[: corner.shape[0], : corner.shape[1]] = corner
         target.write(call, values, landing=True)
+        thread.block.landing.append(target)
 
     thread.block.meet(thread, call, (_view(array), target.identity), None, copy)
 
@@ -204,10 +214,13 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
 
 
 def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
-    """A @ B in double precision; of integers in 64 bits."""
+    """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
     dtype = a.layout.dtype
     wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
-    left, right = (tile.read(call).astype(wide) for tile in (a, b))
+    left, right = (tile.read(call) for tile in (a, b))
+    if mm.math == "tf32":
+        left, right = as_tf32(left), as_tf32(right)
+    left, right = left.astype(wide), right.astype(wide)
     with np.errstate(all="ignore"):
         return (left.conj() if mm.a_conj else left) @ (right.conj() if mm.b_conj else right)
 

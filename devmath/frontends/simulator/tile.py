@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import SimulationError
 from ...layouts import TileLayout
-from .. import rules
+from .. import plain_array_rules, rules
 from .accesses import ANY, LANDING, Accesses, who
 from .block import Block, current_thread
 from .calls import Call
@@ -57,7 +57,7 @@ class Tile(rules.TileOperand):
             return self._memory[offsets(self.layout)[where]]
 
     def write(self, call: Call, values: Any, where: Any = WHOLE, thread: Any = ANY, landing: bool = False) -> None:
-        """Set the elements at `where`; where it is `landing` they are not there before the next `devmath.wait`."""
+        """Set the elements at `where`; where it is `landing` they are not there before `devmath.wait` says so."""
         with self._block.lock:
             self._require_order(self._writes, call, "writes", "wrote", where, thread)
             self._require_order(self._reads, call, "writes", "may still read", where, thread)
@@ -78,8 +78,14 @@ class Tile(rules.TileOperand):
         element = int(rows[first]), int(cols[first])
         raise SimulationError(
             f"{call} by {who(int(np.broadcast_to(thread, shape)[first]))} {does} element {element} of {self} (made at"
-            f" {self.origin.site}), which {earlier.describe(element)} {did}: devmath.wait() must come between"
+            f" {self.origin.site}), which {earlier.describe(element)} {did}: {self._remedy()} must come between"
         )
+
+    def _remedy(self) -> str:
+        """The `devmath.wait` that lands what is on its way to this tile, or else a barrier."""
+        landing = self._block.landing
+        newer = len(landing) - 1 - landing.index(self) if self in landing else 0
+        return f"devmath.wait(pending={newer}), or less," if newer else "devmath.wait()"
 
     def __getitem__(self, index: Any) -> Any:
         where = self._element(index)
@@ -99,13 +105,44 @@ class Tile(rules.TileOperand):
         return row, col
 
 
+class Stack(rules.StackOperand):
+    """Tiles of one layout, one behind another: ``stack[s]``.
+
+    Parameters
+    ----------
+    block : Block
+        The block whose memory it is.
+    layout : TileLayout
+        Placement of the elements of each tile.
+    stages : int
+        Number of tiles.
+    origin : Call
+        The `devmath.shared` that made it.
+    """
+
+    def __init__(self, block: Block, layout: TileLayout, stages: int, origin: Call):
+        super().__init__(layout, stages)
+        self.origin = origin
+        self._tiles = [Tile(block, layout, origin) for _ in range(stages)]
+
+    def __len__(self) -> int:
+        return self.stages
+
+    def __getitem__(self, index: Any) -> Tile:
+        rules.index_of_stack(argument(index))
+        stage = operator.index(index)
+        if not 0 <= stage < self.stages:
+            raise IndexError(f"{self} (made at {self.origin.site}) are numbered 0 to {self.stages - 1}, got {stage}")
+        return self._tiles[stage]
+
+
 class PlainMatrix:
     """A ``cuda.shared.array`` in the place of a tile. Nothing is known of who accessed it.
 
     Parameters
     ----------
     array : numpy.ndarray
-        C-ordered: 2-D of at least the tile's lines, or 1-D and dense.
+        2-D of at least the tile's lines, each a run of elements; or 1-D and dense.
     layout : TileLayout
         Of the tile; its leading dimension does not count.
     """
@@ -133,5 +170,9 @@ def matrix_of(operand: str, layout: TileLayout, value: Any) -> Tile | PlainMatri
     if isinstance(value, Tile):
         return value
     array = unwrap(value)
-    rules.plain_array(operand, "shared", rules.extents_of(layout, array.ndim), space_of(value), array.shape)
+    plain_array_rules.plain_array(
+        operand, "shared", plain_array_rules.extents_of(layout, array.ndim), space_of(value), array.shape
+    )
+    if not array.flags.c_contiguous:
+        plain_array_rules.plain_lines(operand, layout, array.strides)
     return PlainMatrix(array, layout)

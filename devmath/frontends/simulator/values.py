@@ -58,7 +58,7 @@ class _TypeOf:
 
 def argument(value: Any) -> rules.Argument:
     """What a value is to the rules."""
-    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.FragmentOperand):
+    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.StackOperand | rules.FragmentOperand):
         return value
     array = unwrap(value)
     if isinstance(array, np.ndarray):
@@ -66,7 +66,7 @@ def argument(value: Any) -> rules.Argument:
         return rules.ArrayOperand(array.ndim, str(array.dtype), layout, array.flags.writeable)
     items = tuple(map(argument, value)) if isinstance(value, tuple) else ()
     kind = next((kind for kind, classes in _KINDS.items() if isinstance(value, classes)), "other")
-    return rules.OtherOperand(_TypeOf(value), kind, items)
+    return rules.OtherOperand(_TypeOf(value), kind, items, int(value) if kind == "integer" else None)
 
 
 def converts_to(value: Any, dtype: DType) -> bool:
@@ -99,3 +99,8 @@ def poison(dtype: DType) -> Any:
 def element(values: Any, dtype: DType) -> Any:
     """An element as kernel code sees it: float8, with which Numba does not compute, as float32."""
     return np.float32(values) if dtype.numpy.type in _FLOAT8 else values
+
+
+def as_tf32(values: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)

@@ -2,8 +2,8 @@
 //
 // An array may be smaller than the tile, empty or larger: load_tile writes zeros to the elements that the array lacks,
 // store_tile skips them. A load may also write zeros between the end of a line and the end of its last 16-byte chunk.
-// The tile starts at a multiple of 16 bytes. Nothing here waits or synchronises: a load has landed after
-// cp.async.wait_all and a barrier of the block.
+// The tile starts at a multiple of 16 bytes. Nothing here waits or synchronises: every load commits one group of
+// copies, an empty one where all went through registers, and has landed after cp.async.wait_group and a barrier.
 //
 // Lines and positions are those of layout.cuh. A copy takes the first of these ways that the array allows:
 //   chunks  contiguous along the lines and 16-byte aligned: 16 bytes an access
@@ -238,6 +238,7 @@ DEVMATH_DEVICE void load_tile(void* smem, const void* gmem, i64 rows, i64 column
   using Element = typename Layout::Element;
   copy_in<Layout, kThreads>(block_rank(), (Element*)smem, along_lines<Layout>(
       (const Element*)gmem, rows, columns, row_stride_bytes, column_stride_bytes));
+  commit_copies();
 }
 
 /// array[i, j] = tile[i, j], converted, for every element that both have; by the whole block.
