@@ -99,6 +99,8 @@ def obstacle(problem: GemmProblem) -> str | None:
     """Why wgmma cannot compute a product, as the end of a sentence; None where it can."""
     if problem.k % k_step(problem):
         return f"k must be a multiple of {k_step(problem)}, got {problem.k}"  # values past it cannot be masked
+    if problem.accumulator.name == "float16":
+        return "its sums are float32, not float16"
     threads = problem.threads
     if threads is not None and (threads % _WARPGROUP or threads > _MAX_THREADS):
         return f"threads must be a multiple of {_WARPGROUP} up to {_MAX_THREADS}, got {threads}"

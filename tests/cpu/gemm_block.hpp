@@ -127,6 +127,19 @@ void mma(float* d, const u32* a, const u32* b) {
 void mma_m16n8k16(float* d, const u32* a, const u32* b, Half) { mma<Half>(d, a, b); }
 void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16) { mma<BFloat16>(d, a, b); }
 
+/// Multiplies in float what is summed in halves.
+template <typename Multiply>
+void by_wide_sums(Half* d, Multiply multiply) {
+  float wide[4];
+  for (int q = 0; q < 4; ++q) wide[q] = widen(d[q]);
+  multiply(wide);
+  for (int q = 0; q < 4; ++q) d[q] = convert<Half>(wide[q]);
+}
+
+void mma_m16n8k16(Half* d, const u32* a, const u32* b, Half) {
+  by_wide_sums(d, [&](float* wide) { mma<Half>(wide, a, b); });
+}
+
 inline double number(u8 bits, i8) { return (i8)bits; }
 inline double number(u8 bits, u8) { return bits; }
 template <typename Float8>
@@ -159,8 +172,12 @@ template <typename A, typename B> void mma_m16n8k32(int* d, const u32* a, const 
   mma_of_bytes<A, B>(d, a, b);
 }
 #if DEVMATH_HAS_FLOAT8_MMA
-template <typename A, typename B> void mma_m16n8k32(float* d, const u32* a, const u32* b, A, B) {
-  mma_of_bytes<A, B>(d, a, b);
+template <typename Sum, typename A, typename B> void mma_m16n8k32(Sum* d, const u32* a, const u32* b, A, B) {
+  if constexpr (IsSame<Sum, Half>::value) {
+    by_wide_sums(d, [&](float* wide) { mma_of_bytes<A, B>(wide, a, b); });
+  } else {
+    mma_of_bytes<A, B>(d, a, b);
+  }
 }
 #endif
 
