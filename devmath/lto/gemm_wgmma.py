@@ -12,6 +12,11 @@ DTYPES = ("float16", "bfloat16")
 _METHOD = tilings.Method()
 
 
+def obstacle(problem: GemmProblem) -> str | None:
+    """Why it cannot compute a product, as the end of a sentence; None where it can."""
+    return tilings.obstacle(problem, _METHOD)
+
+
 def drawback(problem: GemmProblem) -> str | None:
     """Why mma.sync is the better choice, as the end of a sentence; None where it is not."""
     return tilings.drawback(problem, _METHOD)

@@ -150,6 +150,26 @@ def test_tf32_in_each_order(make, size, passes, orders):
     assert_multiplies(binary, k // 16 * (passes if make is kernels.gemm_accumulator else 1))
 
 
+@pytest.mark.parametrize("size", [size for size, _ in PRODUCTS], ids=str)
+@pytest.mark.parametrize("orders", ["rcr", "crr"])
+@pytest.mark.parametrize("make", [kernels.gemm_accumulator, kernels.gemm_bias])
+def test_three_terms_take_three_instructions(make, size, orders):
+    """A comes into registers by ldmatrix, a step of k at a time; in a pass the small part of B is written once."""
+    m, n, k, threads = size
+    mm = descriptor((m, n, k // 2, threads), "float32", orders, math="3xtf32")
+    plan, binary = mm.plan_on("sm_90a"), build(make, mm)
+    passes = plan.fragment.size * 2 // int(plan.template.split(",")[1])  # more than where sums are not kept twice
+    assert binary.count("HGMMA") == 3 * passes * mm.k // 8
+    assert binary.count("LDSM.16.M88.4") == passes * mm.k // 8
+    assert binary.count("BAR.RED.OR") == 1
+
+
+@pytest.mark.parametrize("make", [kernels.gemm_accumulator, kernels.gemm_tile])
+@pytest.mark.parametrize("size", [(128, 128, 32, 256), (192, 104, 72, 384), (192, 160, 24, 384), (100, 72, 40, 128)])
+def test_three_terms_stay_in_registers(make, size):
+    assert build(make, descriptor(size, "float32", "rcr", math="3xtf32")).count("HGMMA") > 0
+
+
 @pytest.mark.parametrize(
     ("dtype", "fields", "instruction"),
     [("float16", {}, "HMMA.16816.F32"), ("float32", {"math": "tf32"}, "HMMA.1688.F32.TF32")],

@@ -8,7 +8,7 @@ import pytest
 from gemm_cpu import Case, Program, as_tf32, random, wide
 from holders import holders
 
-from devmath.lto import gemm_wgmma, gemm_wgmma_tf32, gemm_wgmma_tiling
+from devmath.lto import gemm_wgmma, gemm_wgmma_tf32
 from devmath.lto.gemm_plan import max_accumulator_words
 from tests import problems
 
@@ -16,15 +16,19 @@ PLAIN, TILES = ("plain", "plain"), ("tile", "tile")
 BOUNDS = {"float32": 1e-5, "float16": 2**-11, "bfloat16": 2**-8}  # relative L2 error: of sums; of one rounding
 
 
-MODULES = {"ieee": gemm_wgmma, "tf32": gemm_wgmma_tf32}
+MODULES = {"ieee": gemm_wgmma, "tf32": gemm_wgmma_tf32, "3xtf32": gemm_wgmma_tf32}
 
 
 def problem(m, n, k, orders="rcr", threads=128, dtype="float16", c_dtype="float32", math="ieee"):
     return problems.problem(m, n, k, dtype, orders, threads, c_dtype, math)
 
 
-def tf32(m, n, k, orders="rcr", threads=128):
-    return problem(m, n, k, orders, threads, "float32", math="tf32")
+def tf32(m, n, k, orders="rcr", threads=128, math="tf32"):
+    return problem(m, n, k, orders, threads, "float32", math=math)
+
+
+def three_terms(*arguments):
+    return tf32(*arguments, math="3xtf32")
 
 
 def plan_of(wanted):
@@ -32,7 +36,7 @@ def plan_of(wanted):
 
 
 def serves(wanted):
-    return gemm_wgmma_tiling.obstacle(wanted) is None and MODULES[wanted.math].drawback(wanted) is None
+    return MODULES[wanted.math].obstacle(wanted) is None and MODULES[wanted.math].drawback(wanted) is None
 
 
 class WgmmaCase(Case):
@@ -126,7 +130,7 @@ def test_register_form_adds_to_the_accumulator(program, case):
 SIZES = list(product((64, 72, 100, 128, 192, 300), (16, 24, 40, 64, 104, 130, 200, 256, 320), (16, 48, 64, 80, 128)))
 SERVED = [
     wanted
-    for make in (problem, tf32)
+    for make in (problem, tf32, three_terms)
     for size in SIZES
     for orders in ("rrr", "rcr", "crc", "ccr")
     for threads in (128, 256, 384, 512)

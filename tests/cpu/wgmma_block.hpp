@@ -3,12 +3,14 @@
 // A unit includes this in the place of its own header.
 #pragma once
 
+#include <cstring>
 #include <initializer_list>
 
 #include "gemm_block.hpp"
 
 #include "devmath/gemm/wgmma.cuh"
 #include "devmath/gemm/wgmma_tf32.cuh"
+#include "devmath/gemm/wgmma_tf32x3.cuh"
 
 namespace devmath {
 
@@ -92,6 +94,41 @@ void Wgmma<kN, ElementA, ElementB>::multiply(Sum* sums, MatrixDescriptor a, Matr
   const MatrixInMemory matrix_a(a, kAIsMnMajor);
   const auto of_a = [&](int row, int k) { return matrix_a.element<ElementA>(row, k); };
   wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+}
+
+/// Each lane holds its part of 16 rows, 32 bytes of k of each: four bytes from 4 (lane % 4) on, and 16 bytes further.
+template <int kN, typename ElementA, typename ElementB>
+template <int kBIsMnMajor, typename Sum>
+void Wgmma<kN, ElementA, ElementB>::multiply_registers(Sum* sums, const u32* a, MatrixDescriptor b, bool adds) {
+  check_uniform({b.bits(), b.start});
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {a[0], a[1], a[2], a[3]}, {}});
+  const auto of_a = [&](int row, int k) {
+    const int byte = k * sizeof(ElementA);
+    const u32 word = warp.of(row % 8 * 4 + byte % 16 / 4).a[row % 16 / 8 + byte / 16 * 2];
+    ElementA element;
+    std::memcpy(&element, (const char*)&word + byte % 4, sizeof(element));
+    return element;
+  };
+  wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+  warp.wait();
+}
+
+bool holds_in_warp(bool condition) {
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {condition}, {}});
+  bool holds = false;
+  for (int lane = 0; lane < Warp::kLanes; ++lane) holds |= warp.of(lane).a[0] != 0;
+  warp.wait();
+  return holds;
+}
+
+/// Of one barrier in a run.
+bool publish_to_wgmma(bool condition) {
+  static bool holds = false;
+  holds |= condition;
+  Warp::current->wait_for_block();
+  return holds;
 }
 
 }  // namespace devmath

@@ -34,6 +34,9 @@ SHAPES = (
 )
 
 
+EACH_KIND = ({"dtype": "float16"}, *({"dtype": "float32", "math": math} for math in ("tf32", "3xtf32")))
+
+
 @pytest.fixture(autouse=True)
 def _needs_hopper(gpu):
     if tuple(gpu.compute_capability) != (9, 0):
@@ -57,11 +60,50 @@ def test_both_forms_are_exact_on_integers(shape, orders, rng):
     assert_exact_on_integers(descriptor(shape, orders, "float16"), rng)
 
 
+@pytest.mark.parametrize("math", ["tf32", "3xtf32"])
 @pytest.mark.parametrize("orders", ORDERS, ids="".join)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_tf32_is_exact_on_integers(shape, orders, rng):
+def test_tf32_is_exact_on_integers(shape, orders, math, rng):
     m, n, k, threads = shape
-    assert_exact_on_integers(descriptor((m, n, k // 2, threads), orders, "float32", math="tf32"), rng)
+    threads = min(threads, 384) if math == "3xtf32" else threads  # 384: more warpgroups of rows than there are
+    assert_exact_on_integers(descriptor((m, n, k // 2, threads), orders, "float32", math=math), rng)
+
+
+@pytest.mark.parametrize("split", ["a", "b"])
+@pytest.mark.parametrize("shape", [(128, 128, 32, 256), (64, 64, 32, 128), (128, 256, 24, 256), (100, 72, 64, 128)])
+def test_three_terms_have_the_small_part_of_every_element(shape, split, rng):
+    """One operand picks elements of the other, of 24 bits: what lacks its small part is wrong by up to 2^-10."""
+    mm = descriptor(shape, ("row", "col"), "float32", math="3xtf32")
+    if split == "a":
+        a, b = oracle.normal(rng, (mm.m, mm.k), np.float32), np.eye(mm.k, mm.n, dtype=np.float32)
+    else:
+        a, b = np.eye(mm.m, mm.k, dtype=np.float32), oracle.normal(rng, (mm.k, mm.n), np.float32)
+    c = Output((mm.m, mm.n), np.float32)
+    kernels.gemm_accumulator(mm)[1, mm.block_dim](on_device(a), on_device(b), c.device)
+    np.testing.assert_allclose(c.fetch(), a @ b, rtol=2.0**-19)
+
+
+def test_three_terms_again_and_again(rng):
+    """Calls follow each other with no barrier between, so that the fastest warpgroup splits B while others read it."""
+    mm = descriptor((128, 128, 32, 256), ("row", "col"), "float32", math="3xtf32")
+
+    @cuda.jit
+    def kernel(a, b, c, repeats):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
+        devmath.load(a, sa)
+        devmath.load(b, sb)
+        devmath.wait()
+        acc = devmath.accumulator(mm)
+        for _ in range(repeats):
+            devmath.gemm(mm, sa, sb, acc)
+        devmath.store(acc, c[cuda.blockIdx.x])
+
+    a, b = oracle.operands(rng, mm)
+    c = cuda.device_array((264, mm.m, mm.n), np.float32)
+    kernel[264, mm.block_dim](on_device(a), on_device(b), c, 64)
+    got = c.copy_to_host()
+    assert (got == got[0]).all()
+    assert oracle.relative_error(got[0], 64 * oracle.product(a, b)) < 1e-6
 
 
 def assert_exact_on_integers(mm, rng):
@@ -86,7 +128,7 @@ def test_bfloat16(orders, rng):
 
 
 @pytest.mark.parametrize("orders", ORDERS, ids="".join)
-@pytest.mark.parametrize("fields", [{"dtype": "float16"}, {"dtype": "float32", "math": "tf32"}], ids=str)
+@pytest.mark.parametrize("fields", EACH_KIND, ids=str)
 def test_elements_written_one_by_one_are_seen(orders, fields, rng):
     mm = descriptor((64, 128, 128, 128), orders, **fields)
     m, n, k, threads = mm.m, mm.n, mm.k, mm.threads
@@ -109,7 +151,7 @@ def test_elements_written_one_by_one_are_seen(orders, fields, rng):
     assert np.array_equal(c.fetch(), oracle.product(a, b))
 
 
-@pytest.mark.parametrize("fields", [{"dtype": "float16"}, {"dtype": "float32", "math": "tf32"}], ids=str)
+@pytest.mark.parametrize("fields", EACH_KIND, ids=str)
 def test_a_plain_operand_takes_part(fields, rng):
     """In the order of the descriptor, here across k, whatever that of a tile is."""
     mm = descriptor((64, 64, 32, 128), ("col", "col"), **fields)
