@@ -10,8 +10,9 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,9 @@ class Contender:
         return self.c[self.c.shape[0] - 1].copy_to_host()
 
 
+Build = Callable[[devmath.Gemm, np.ndarray, np.ndarray], Contender]
+
+
 def repeated_product(mm: devmath.Gemm) -> Any:
     """The kernel under test: c[block] = repeats * (a @ b)."""
 
@@ -183,10 +187,10 @@ def ours(mm: devmath.Gemm, a: np.ndarray, b: np.ndarray) -> Contender:
     return Contender(lambda repeats: launch(da, db, c, repeats), c, compiled, blocks_per_sm, build_s)
 
 
-def nvmath(form: str, mm: devmath.Gemm, a: np.ndarray, b: np.ndarray) -> Contender:
+def nvmath(form: str, threads: int | None, mm: devmath.Gemm, a: np.ndarray, b: np.ndarray) -> Contender:
     """A form of the peer's on the same operands, B by columns as it likes best."""
     began = time.perf_counter()
-    peer = PEER_FORMS[form](mm.m, mm.n, mm.k, mm.dtype, mm.accumulator_dtype)
+    peer = PEER_FORMS[form](mm.m, mm.n, mm.k, mm.dtype, mm.accumulator_dtype, threads)
     da, db = on_device(a), cuda.to_device(np.asfortranarray(b))
     compiled, _ = peer.build(da, db, _result(mm, 1), 1)
     build_s = time.perf_counter() - began
@@ -205,15 +209,14 @@ def _blocks_per_multiprocessor(compiled: Any, threads: int, shared_bytes: int) -
     return max(1, blocks // cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
-def measure(case: Case, mm: devmath.Gemm, with_peer: bool, repeats: int, rounds: int) -> Row:
-    """Time one case on all multiprocessors, beside the peer where it is asked for."""
+def measure(case: Case, mm: devmath.Gemm, forms: Mapping[str, Build], repeats: int, rounds: int) -> Row:
+    """Time one case on all multiprocessors, beside these forms of the peer's."""
     device = cuda.get_current_device()
     a, b = random_operands(mm)
     first_kernel.SPENT["nvrtc"] = 0.0
     contenders = {"devmath": ours(mm, a, b)}
     nvrtc_s = first_kernel.SPENT["nvrtc"]
-    if with_peer and case.peer:
-        contenders |= {form: nvmath(form, mm, a, b) for form in PEER_FORMS}
+    contenders |= {form: build(mm, a, b) for form, build in forms.items()}
     runs = {name: _run(contender, repeats) for name, contender in contenders.items()}
     seconds = median_of_allocations([seconds_each(runs, rounds, LAUNCHES)])
     hertz = _clock_under(runs["devmath"], seconds["devmath"])
@@ -324,14 +327,17 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="store_true", help="nvmath.device too; a minute of compiling for each case")
+    parser.add_argument("--peer-threads", type=int, help="threads of its blocks (default: what it suggests)")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this text")
     parser.add_argument("--repeats", type=int, default=2000, help="products a block (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="measurements (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the measurements here")
     parser.add_argument("--plot", type=Path, help="draw them here")
     options = parser.parse_args()
-    with_peer = options.peer and peers.installed("nvmath")
-    if options.peer and not with_peer:
+    forms: dict[str, Build] = {}
+    if options.peer and peers.installed("nvmath"):
+        forms = {form: partial(nvmath, form, options.peer_threads) for form in PEER_FORMS}
+    elif options.peer:
         print("nvmath is not installed: our columns alone")
     first_kernel.watch_compilers()
     rows = []
@@ -345,9 +351,10 @@ def main() -> None:
             except TypeError as error:
                 print(f"skipped {case}: {error}")
                 continue
-            rows.append(measure(case, mm, with_peer, options.repeats, options.rounds))
+            rows.append(measure(case, mm, forms if case.peer else {}, options.repeats, options.rounds))
             print(f"measured {case}: {rows[-1].devmath.tflops:.1f} TFLOP/s", flush=True)
-    about = report.environment(repeats=options.repeats, rounds=options.rounds)
+    peer_threads = options.peer_threads or "suggested"
+    about = report.environment(repeats=options.repeats, rounds=options.rounds, peer_threads=peer_threads)
     if options.json:
         report.write_json(options.json, about, rows)
     if options.plot:

@@ -1,6 +1,7 @@
 """The other libraries, each in the form that is timed here: kernels of nvmath.device, and batched products of others.
 
-A peer gets what it suggests itself: its own threads and leading dimensions, aligned operands, a fixed block.
+A peer gets what it suggests itself, threads and leading dimensions, and what it is told to be faster with: operands
+that are aligned, and a block of fixed size. Other threads may be asked for.
 """
 
 import importlib.util
@@ -63,14 +64,14 @@ def allow_shared(compiled: Any, shared_bytes: int) -> None:
         raise RuntimeError(f"{shared_bytes} bytes of shared memory: {status.name}")
 
 
-def nvmath_tile_in_shared(m: int, n: int, k: int, dtype: Any, sums: Any) -> PeerKernel:
+def nvmath_tile_in_shared(m: int, n: int, k: int, dtype: Any, sums: Any, threads: int | None = None) -> PeerKernel:
     """``c[block] = repeats * (a @ b)`` with C in shared memory: kernel(a, b, c, repeats), b column-major."""
-    mm = _nvmath_product(m, n, k, dtype, sums, b_order="col", leading_dimension="suggested")
+    mm = _nvmath_product(m, n, k, dtype, sums, "col", threads, leading_dimension="suggested")
     lda, ldb, ldc = mm.leading_dimension
     a_size, b_size = mm.a_size, mm.b_size
     operand, result = mm.a_value_type, mm.c_value_type
     c_start = -(-(a_size + b_size) * np.dtype(operand).itemsize // np.dtype(result).itemsize)
-    threads = mm.block_size
+    block_threads = mm.block_size
 
     @cuda.jit
     def kernel(a, b, c, repeats):
@@ -78,27 +79,27 @@ def nvmath_tile_in_shared(m: int, n: int, k: int, dtype: Any, sums: Any) -> Peer
         operands = cuda.shared.array(shape=(0,), dtype=operand, alignment=16)
         smem_a, smem_b = operands[:a_size], operands[a_size : a_size + b_size]
         smem_c = cuda.shared.array(shape=(0,), dtype=result, alignment=16)[c_start:]
-        for i in range(cuda.threadIdx.x, m * k, threads):
+        for i in range(cuda.threadIdx.x, m * k, block_threads):
             smem_a[i // k * lda + i % k] = a[i // k, i % k]
-        for i in range(cuda.threadIdx.x, k * n, threads):
+        for i in range(cuda.threadIdx.x, k * n, block_threads):
             smem_b[i // k * ldb + i % k] = b[i % k, i // k]
-        for i in range(cuda.threadIdx.x, m * n, threads):
+        for i in range(cuda.threadIdx.x, m * n, block_threads):
             smem_c[i // n * ldc + i % n] = 0
         cuda.syncthreads()
         for _ in range(repeats):
             mm.execute(1.0, smem_a, smem_b, 1.0, smem_c)
         cuda.syncthreads()
-        for i in range(cuda.threadIdx.x, m * n, threads):
+        for i in range(cuda.threadIdx.x, m * n, block_threads):
             c[cuda.blockIdx.x, i // n, i % n] = smem_c[i // n * ldc + i % n]
 
     return PeerKernel(kernel, tuple(mm.block_dim), mm.get_shared_storage_size())
 
 
-def nvmath_tile_in_registers(m: int, n: int, k: int, dtype: Any, sums: Any) -> PeerKernel:
+def nvmath_tile_in_registers(m: int, n: int, k: int, dtype: Any, sums: Any, threads: int | None = None) -> PeerKernel:
     """The same with C in registers, and A and B in the layouts that the peer suggests."""
     from nvmath.device.common import clear, copy, copy_fragment, copy_wait, make_tensor
 
-    mm = _nvmath_product(m, n, k, dtype, sums, b_order="col")
+    mm = _nvmath_product(m, n, k, dtype, sums, "col", threads)
     layout_a, layout_b, layout_c = mm.suggest_layout_smem_a(), mm.suggest_layout_smem_b(), mm.suggest_layout_rmem_c()
     a_size, b_size, c_size = layout_a.cosize, layout_b.cosize, layout_c.cosize
     operand, result = mm.a_value_type, mm.c_value_type
@@ -123,7 +124,7 @@ def nvmath_tile_in_registers(m: int, n: int, k: int, dtype: Any, sums: Any) -> P
 def nvmath_batched(m: int, n: int, k: int, dtype: Any) -> PeerKernel:
     """A batch of products, several a block as its example has them: kernel(a, b, c, batch) on flat row-major arrays."""
     # One warp a small product, as its own tests choose: it suggests at least two, which leaves lanes without work.
-    mm = _nvmath_product(m, n, k, dtype, dtype, b_order="row", threads=32 if m * n <= 256 else "suggested")
+    mm = _nvmath_product(m, n, k, dtype, dtype, "row", threads=32 if m * n <= 256 else None)
     a_size, b_size, c_size = mm.a_size, mm.b_size, mm.c_size
     threads = mm.block_size
     products = max(1, BLOCK_THREADS // threads)
@@ -155,7 +156,7 @@ def nvmath_batched(m: int, n: int, k: int, dtype: Any) -> PeerKernel:
 
 
 def _nvmath_product(
-    m: int, n: int, k: int, dtype: Any, sums: Any, b_order: str, threads: Any = "suggested", **options: Any
+    m: int, n: int, k: int, dtype: Any, sums: Any, b_order: str, threads: int | None, **options: Any
 ) -> Any:
     from nvmath.device import Matmul
     from nvmath.device.cublasdx import MAX_ALIGNMENT
@@ -167,7 +168,7 @@ def _nvmath_product(
         data_type="real",
         arrangement=("row_major", f"{b_order}_major", "row_major"),
         execution="Block",
-        block_size=threads,
+        block_size=threads or "suggested",
         alignment=MAX_ALIGNMENT,
         static_block_dim=True,
         **options,

@@ -188,6 +188,26 @@ def tiles_in_device_functions(mm: devmath.Gemm) -> Callable[..., Any]:
     return kernel
 
 
+def tile_elements(mm: devmath.Gemm) -> Callable[..., Any]:
+    """Each element of A by itself: ``values = a``, and in the tile ``doubled = 2 a``: kernel(a, values, doubled)."""
+    size, cols, threads = mm.m * mm.k, mm.k, mm.threads
+
+    @cuda.jit
+    def kernel(a, values, doubled):
+        tile = devmath.shared(mm.a)
+        devmath.load(a, tile)
+        devmath.wait()
+        for element in range(cuda.threadIdx.x, size, threads):
+            i, j = element // cols, element % cols
+            x = tile[i, j]
+            values[i, j] = x
+            tile[i, j] = x + x
+        devmath.wait()
+        devmath.store(tile, doubled)
+
+    return kernel
+
+
 def gemm_grid(mm: devmath.Gemm) -> Callable[..., Any]:
     """``c = a @ b`` for matrices of any size, block (x, y) at column x and row y of the tiles of c: kernel(a, b, c)."""
 

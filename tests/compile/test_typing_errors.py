@@ -11,6 +11,8 @@ from tests.compile.harness import TYPING_ERRORS, array, compile_kernel
 MM = devmath.Gemm(32, 16, 8, "float32")
 TRANSPOSED = devmath.Gemm(32, 16, 8, "float32", a_order="col")
 COMPLEX = devmath.Gemm(32, 16, 8, "complex64", threads=MM.threads)
+INTEGERS = devmath.Gemm(32, 16, 8, "int8")
+FLOAT8 = devmath.Gemm(32, 16, 8, "float8_e4m3fn")
 TOO_LARGE = devmath.Gemm(128, 128, 8, "float32", threads=64)
 FFT = devmath.FFT(64)
 OTHER_FFT = devmath.FFT(64, ffts_per_block=1)
@@ -35,6 +37,11 @@ def refused(*parts, args=()):
 @cuda.jit(device=True)
 def negative(x, row, col):
     return -x
+
+
+@cuda.jit(device=True)
+def halve(x, row, col):
+    return x / 2
 
 
 @cuda.jit(device=True)
@@ -299,6 +306,40 @@ def apply_a_number(n):
 @refused("devmath.apply: the result of function must be a number that converts to float32, got complex128")
 def apply_a_function_of_complex_values():
     devmath.apply(imaginary, devmath.accumulator(MM))
+
+
+@refused("devmath.gemm: alpha must be an integer that converts to int32, got float64")
+def fraction_as_a_factor_of_integers():
+    a, b, c = devmath.shared(INTEGERS.a), devmath.shared(INTEGERS.b), devmath.shared(INTEGERS.c)
+    devmath.gemm(INTEGERS, 1.0, a, b, 0, c)
+
+
+@refused("the accumulator of Gemm(", "holds int32, got a value of type float64")
+def fraction_among_integers():
+    devmath.accumulator(INTEGERS)[0] = 0.5
+
+
+@refused("devmath.apply: the result of function must be an integer that converts to int32, got float64")
+def apply_that_leaves_the_integers():
+    devmath.apply(halve, devmath.accumulator(INTEGERS))
+
+
+@refused("devmath.store: target must be a 2-D array of float16 or ", " or int32 or ", args=(array("int8"),))
+def store_wide_integers_to_narrow_ones(c):
+    devmath.store(devmath.accumulator(INTEGERS), c)
+
+
+@refused(
+    "devmath.load: source must be a 2-D array of float8_e4m3fn, got a 2-D array of float8_e5m2",
+    args=(array("float8_e5m2"),),
+)
+def load_the_other_float8(a):
+    devmath.load(a, devmath.shared(FLOAT8.a))
+
+
+@refused("a tile (32, 8) of float8_e4m3fn, order 'row' holds float8_e4m3fn, got a value of type complex128")
+def complex_element_of_a_float8_tile():
+    devmath.shared(FLOAT8.a)[0, 0] = 1.0j
 
 
 @refused("a tile takes two integers, t[i, j], got t[int64]", args=(types.int64,))

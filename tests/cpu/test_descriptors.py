@@ -25,6 +25,27 @@ GEMM_REFUSED = {
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
     "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
     "b_dtype": ({"b_dtype": np.float64}, TypeError, "b_dtype must be one of float32, got float64"),
+    "b_dtype of float8": (
+        {"dtype": "float8_e5m2", "b_dtype": "float16"},
+        TypeError,
+        "b_dtype must be one of float8_e5m2, float8_e4m3fn, got float16",
+    ),
+    "b_dtype of integers": (
+        {"dtype": "int8", "b_dtype": "int32"},
+        TypeError,
+        "b_dtype must be one of int8, uint8, got int32",
+    ),
+    "c_dtype of integers": (
+        {"dtype": "int8", "c_dtype": "int8"},
+        TypeError,
+        "c_dtype must be one of int32, got int8",
+    ),
+    "c_dtype of float8": (
+        {"dtype": "float8_e5m2", "c_dtype": "float8_e4m3fn"},
+        TypeError,
+        "c_dtype must be one of float32, float16, bfloat16, float8_e5m2, got float8_e4m3fn",
+    ),
+    "math of integers": ({"dtype": "int8", "math": "tf32"}, ValueError, "math must be 'ieee' for int8, got 'tf32'"),
     "accumulator_dtype": (
         {"accumulator_dtype": np.float64},
         TypeError,
@@ -108,6 +129,11 @@ SMALL = devmath.Gemm(32, 16, 8)
 EQUAL = [
     (SMALL, devmath.Gemm(np.int64(32), 16, 8, "float32", "row", threads=SMALL.threads)),
     (devmath.Gemm(32, 16, 8, "bfloat16"), devmath.Gemm(32, 16, 8, ml_dtypes.bfloat16, c_dtype=np.float32)),
+    (
+        devmath.Gemm(32, 16, 8, "float8_e5m2", b_dtype="float8_e4m3fn"),
+        devmath.Gemm(32, 16, 8, ml_dtypes.float8_e5m2, b_dtype=ml_dtypes.float8_e4m3fn, accumulator_dtype=np.float32),
+    ),
+    (devmath.Gemm(32, 16, 8, "int8"), devmath.Gemm(32, 16, 8, np.int8, b_dtype="int8", c_dtype=np.int32)),
     (devmath.FFT(256), devmath.FFT(256, "complex64", ffts_per_block=devmath.FFT(256).ffts_per_block)),
     (devmath.FFT(256), devmath.FFT(256).inverse.forward),
     (devmath.FFT(256).inverse, devmath.FFT(256, direction="inverse")),
@@ -117,6 +143,9 @@ DIFFERENT = [
     *(devmath.Gemm(32, 16, 8, **fields) for fields in (
         {}, {"dtype": "float16"}, {"dtype": "bfloat16"}, {"dtype": "float16", "c_dtype": "float16"},
         {"dtype": "complex64"}, {"dtype": "complex64", "a_conj": True}, {"dtype": "complex64", "b_conj": True},
+        {"dtype": "int8"}, {"dtype": "uint8"}, {"dtype": "int8", "b_dtype": "uint8"}, {"dtype": "float8_e5m2"},
+        {"dtype": "float8_e4m3fn"}, {"dtype": "float8_e4m3fn", "b_dtype": "float8_e5m2"},
+        {"dtype": "float8_e4m3fn", "c_dtype": "float16"}, {"dtype": "float8_e4m3fn", "c_dtype": "float8_e4m3fn"},
         {"force_variant": "fma"}, {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
     devmath.Gemm(16, 32, 8), devmath.Gemm(32, 8, 16),
     devmath.FFT(256), devmath.FFT(512), devmath.FFT(256, "complex128"), devmath.FFT(256).inverse,

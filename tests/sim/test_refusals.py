@@ -2,6 +2,7 @@
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numba import cuda
@@ -11,6 +12,8 @@ import devmath
 
 MM = devmath.Gemm(8, 8, 4, threads=32)
 OTHER = devmath.Gemm(4, 4, 4, threads=32)
+INTEGERS = devmath.Gemm(8, 8, 4, "int8", threads=32)
+FLOAT8 = devmath.Gemm(8, 8, 4, "float8_e4m3fn", threads=32)
 LARGE = devmath.Gemm(200, 1, 200, threads=32)
 FFT = devmath.FFT(64, ffts_per_block=4, elements_per_thread=8)
 NOTHING = np.zeros((8, 8), np.float32)
@@ -21,6 +24,11 @@ FROZEN.flags.writeable = False
 @cuda.jit(device=True)
 def rotate(x, row, col):
     return x * 1j
+
+
+@cuda.jit(device=True)
+def halve(x, row, col):
+    return x / 2
 
 
 def launch(body, block_dim=32):
@@ -138,6 +146,27 @@ REFUSED = {
     "factor that is no number": (
         lambda: gemm_with(beta=True),
         "devmath.gemm: beta must be a number that converts to float32, got bool",
+    ),
+    "fraction as a factor of integers": (
+        lambda: devmath.gemm(INTEGERS, 1.0, *(devmath.shared(x) for x in (INTEGERS.a, INTEGERS.b)), 0, None),
+        "devmath.gemm: alpha must be an integer that converts to int32, got float64",
+    ),
+    "fraction among integers": (
+        lambda: devmath.accumulator(INTEGERS).__setitem__(0, 0.5),
+        f"the accumulator of {INTEGERS!r} holds int32, got a value of type float64",
+    ),
+    "apply that leaves the integers": (
+        lambda: devmath.apply(halve, devmath.accumulator(INTEGERS)),
+        "devmath.apply: the result of function must be an integer that converts to int32, got float64",
+    ),
+    "store of wide integers to narrow ones": (
+        lambda: devmath.store(devmath.accumulator(INTEGERS), NOTHING.astype(np.int8)),
+        f"devmath.store: target must be a 2-D array of {CONVERTIBLE.replace(' or float8', ' or int32 or float8', 1)},"
+        " got a 2-D array of int8",
+    ),
+    "load of the other float8": (
+        lambda: devmath.load(NOTHING.astype(ml_dtypes.float8_e5m2), devmath.shared(FLOAT8.a)),
+        "devmath.load: source must be a 2-D array of float8_e4m3fn, got a 2-D array of float8_e5m2, layout 'C'",
     ),
     "accumulator of another product": (
         lambda: gemm_into(devmath.accumulator(OTHER)),

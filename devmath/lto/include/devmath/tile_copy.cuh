@@ -7,11 +7,13 @@
 //
 // Lines and positions are those of layout.cuh. A copy takes the first of these ways that the array allows:
 //   chunks  contiguous along the lines and 16-byte aligned: 16 bytes an access
+//   bytes   elements of 1 byte, contiguous across the lines and 4-byte aligned: transposed in registers
 //   across  the smaller stride leads from line to line: consecutive threads take consecutive lines
 //   along   all else: consecutive threads take consecutive positions of a line
 #pragma once
 
 #include "async_copy.cuh"
+#include "byte_transpose.cuh"
 #include "layout.cuh"
 #include "strided_array.cuh"
 
@@ -104,7 +106,7 @@ DEVMATH_DEVICE void load_wide_elements(int rank, typename Layout::Element* smem,
   }
 }
 
-/// Elements of 2 bytes, too small for cp.async, through registers; the loads of a batch are in flight together.
+/// Elements of 1 or 2 bytes, too small for cp.async, through registers; the loads of a batch are in flight together.
 template <typename Layout, int kThreads, bool kAcross>
 DEVMATH_DEVICE void load_narrow_elements(int rank, typename Layout::Element* smem,
                                          StridedArray<const typename Layout::Element> gmem) {
@@ -190,6 +192,11 @@ DEVMATH_DEVICE void store_aligned_rows(int rank, const typename Layout::Element*
 template <typename Layout, int kThreads>
 DEVMATH_DEVICE void copy_in(int rank, typename Layout::Element* smem,
                             StridedArray<const typename Layout::Element> gmem) {
+  if constexpr (kHasChunks<Layout> && sizeof(typename Layout::Element) == 1) {
+    if (gmem.transposed().has_aligned_rows(sizeof(u32))) {
+      return load_transposed_bytes<Layout, kThreads>(rank, smem, gmem);
+    }
+  }
   if (kHasChunks<Layout> && gmem.has_aligned_rows(sizeof(Chunk))) {
     load_chunks<Layout, kThreads>(rank, smem, gmem.with_contiguous_rows());
   } else if (gmem.is_denser_down_columns()) {
