@@ -25,7 +25,7 @@ M = 64  # rows of the instruction, for each warpgroup
 
 _WARPGROUP = 128
 _K_BYTES = 32
-_N_STEP, _MAX_N = 8, 256
+_MAX_N = 256
 _MIN_N, _MIN_N_OF_PASSES = 16, 32
 _MIN_COVERAGE = 0.62  # of what is multiplied is kept; mma.sync, of finer blocks, reaches 62 % of the rate of wgmma
 
@@ -158,7 +158,7 @@ def _tilings(problem: GemmProblem, method: Method) -> Iterator[Tiling]:
     free = registers_of_thread(threads) - MIN_OTHER_REGISTERS
     for group_cols in (cols for cols in range(1, groups + 1) if groups % cols == 0):
         group_rows = groups // group_cols
-        for width in range(_N_STEP, min(_MAX_N, round_up(n, _N_STEP)) + 1, _N_STEP):
+        for width in _widths(problem):
             row_passes, col_passes = -(-m // (group_rows * M)), -(-n // (group_cols * width))
             tiling = Tiling(group_rows, group_cols, width, row_passes, col_passes)
             words = tiling.pass_words
@@ -167,6 +167,15 @@ def _tilings(problem: GemmProblem, method: Method) -> Iterator[Tiling]:
             is_inside = width >= n or (width % panel == 0 and round_up(n, width) <= round_up(n, panel))
             if fits and (tile_orders(problem)[1] == "col" or is_inside):
                 yield tiling
+
+
+def _widths(problem: GemmProblem) -> Iterator[int]:
+    """Numbers of columns that the instruction takes, up to the first that is enough."""
+    for width in range(8, _MAX_N + 1, 8):
+        if not problem.a.is_integer or width <= 32 or width % 16 == 0:
+            yield width
+            if width >= problem.n:
+                return
 
 
 def _cost(tiling: Tiling, problem: GemmProblem, method: Method) -> tuple[float, ...]:
@@ -202,22 +211,30 @@ def panel_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[in
     return TileLayout(dtype, rows, cols, order, length, round_up(lines, 8), swizzle, copies)
 
 
-_PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
+_PTX = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "tf32",
+    "int8": "s8",
+    "uint8": "u8",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+}
 
 
 def instruction(problem: GemmProblem, n: int) -> str:
     """The line by which a unit declares its instruction of wgmma.cuh, with `n` columns."""
     a, b = problem.a, problem.b
+    sums, macro, scales = ("s32", "INTS", "") if a.is_integer else ("f32", "FLOATS", ", 1, 1")
     first = n // 2  # the operands that follow the accumulators
-    scales = ", 1, 1"
     majors = (f", %{first + 3}, %{first + 4}", f", %{first + 6}") if a.itemsize == 2 else ("", "")
     arguments = [
         str(n),
         element_text(a),
         element_text(b),
-        f'"m64n{n}k{k_step(problem)}.f32.{_PTX[a.name]}.{_PTX[b.name]}"',
+        f'"m64n{n}k{k_step(problem)}.{sums}.{_PTX[a.name]}.{_PTX[b.name]}"',
         element_text(problem.accumulator),
-        "FLOATS",
+        macro,
         str(n // 8),
         *(str(first + i) for i in range(6)),
         *(f'"{scales}{major}"' for major in majors),

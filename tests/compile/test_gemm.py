@@ -52,7 +52,9 @@ def build(make, mm, arch="sm_90a"):
 def assert_multiplies(mm, binary, arch="sm_90a"):
     variant = mm.plan_on(arch).variant
     names = [MULTIPLY[mm.dtype.name]] if variant == "fma" else []
-    if mm.dtype.itemsize == 1 and variant == "mma_sync":
+    if mm.dtype.itemsize == 1 and variant == "wgmma":
+        names = ["IGMMA" if mm.accumulator_dtype.kind == "i" else "QGMMA"]
+    elif mm.dtype.itemsize == 1 and variant == "mma_sync":
         names = [multiply_of_bytes(mm, arch), "LDSM.16"]
     else:
         names += INSTRUCTIONS[variant]

@@ -67,6 +67,8 @@ template <typename Element>
 double wgmma_factor(Element x) {
   if constexpr (IsSame<Element, float>::value) {
     return tf32_value(float_bits(x));
+  } else if constexpr (IsSame<Element, i8>::value || IsSame<Element, u8>::value) {
+    return x;
   } else {
     return widen(x);
   }
@@ -76,6 +78,7 @@ double wgmma_factor(Element x) {
 template <int kN, typename ElementA, typename ElementB, typename Sum, typename OfA>
 void wgmma_multiply(Sum* sums, OfA of_a, const MatrixInMemory& b, bool adds) {
   static_assert(kN % 8 == 0 && 8 <= kN && kN <= 256);
+  static_assert(!IsSame<Sum, int>::value || kN <= 32 || kN % 16 == 0);
   const int thread = block_rank() % 128;
   for (int i = 0; i < kN / 2; ++i) {
     const int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + thread % 4 * 2 + i % 2;
@@ -83,7 +86,11 @@ void wgmma_multiply(Sum* sums, OfA of_a, const MatrixInMemory& b, bool adds) {
     for (int k = 0; k < 32 / (int)sizeof(ElementA); ++k) {
       sum += wgmma_factor(of_a(row, k)) * wgmma_factor(b.template element<ElementB>(col, k));
     }
-    sums[i] = cut_to_float(sum);
+    if constexpr (IsSame<Sum, int>::value) {
+      sums[i] = (int)(u32)(i64)sum;  // wraps around
+    } else {
+      sums[i] = cut_to_float(sum);
+    }
   }
 }
 
