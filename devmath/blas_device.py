@@ -393,6 +393,6 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     Notes
     -----
     Collective: every thread of the block calls it; with `execution` "warp" or "thread" every thread of the warp. It
-    holds no barrier: `devmath.wait` before it makes the operands visible, `devmath.wait` after it lets others read
-    `c`, or overwrite `a` and `b`.
+    holds no barrier to rely on: `devmath.wait` before it makes the operands visible, `devmath.wait` after it lets
+    others read `c`, or overwrite `a` and `b`.
     """

@@ -51,7 +51,12 @@ def build(make, mm, arch="sm_90a"):
 def assert_multiplies(mm, binary, arch="sm_90a"):
     variant = mm.plan_on(arch).variant
     names = [MULTIPLY[mm.dtype.name]] if variant == "fma" else []
-    names += [mma_sync(mm, arch), "LDSM.16"] if variant == "mma_sync" else INSTRUCTIONS[variant]
+    if mm.dtype.itemsize == 1 and variant == "wgmma":
+        names = ["IGMMA" if mm.accumulator_dtype.kind == "i" else "QGMMA"]
+    elif variant == "mma_sync":
+        names = [mma_sync(mm, arch), "LDSM.16"]
+    else:
+        names += INSTRUCTIONS[variant]
     assert [name for name in names if not binary.count(name)] == []
 
 

@@ -3,7 +3,7 @@
 //   tile form      C = alpha A B + beta C     all in shared memory; beta == 0 never reads C
 //   register form  acc += A B                 acc: this thread's elements of C, as a FragmentMap says
 //
-// Every thread of the block calls; there is no barrier inside: the caller syncs before (A, B, C visible) and after.
+// Every thread of the block calls; the caller syncs before (A, B, C visible) and after, whatever a variant does inside.
 //
 // A variant supplies a Block, which multiplies in passes over parts of C:
 //   Fragment                  FragmentMap of all passes; registers [first, first + size) belong to one pass
