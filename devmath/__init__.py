@@ -2,7 +2,7 @@
 
 from . import frontends
 from .accumulator_device import col_max, col_min, col_sum, col_vector, convert, row_max, row_min, row_sum, row_vector
-from .blas_device import Gemm, accumulator, gemm
+from .blas_device import Gemm, accumulator, gemm, gemm_index
 from .errors import (
     CompileError,
     DeviceOnlyError,
@@ -39,6 +39,7 @@ __all__ = [
     "convert",
     "fft",
     "gemm",
+    "gemm_index",
     "load",
     "registers",
     "row_max",

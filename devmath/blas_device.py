@@ -1,4 +1,4 @@
-"""``devmath.Gemm``: the descriptor of a block-level matrix product, and the kernel verbs of its own."""
+"""``devmath.Gemm``: the descriptor of matrix products inside a block, and the kernel verbs of its own."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,9 +8,10 @@ import numpy as np
 
 from . import dtypes
 from .arguments import check_choice, check_positive_integer
-from .layouts import TileLayout
+from .layouts import TileLayout, TilePerProduct
 from .lto import arch as targets
-from .lto.variants import GEMM_VARIANTS, Choice, GemmPlan, GemmProblem, explain, select
+from .lto import gemm_group
+from .lto.variants import GEMM_VARIANTS, Choice, GemmPlan, GemmProblem, explain, fewest_threads, select
 from .lto.variants import dtypes as dtypes_of
 from .verbs import KernelConstant, Verb
 
@@ -21,7 +22,7 @@ MATH = ("ieee", "tf32", "3xtf32")
 
 @dataclass(frozen=True)
 class Gemm(KernelConstant):
-    """Block-level product ``C = alpha * A @ B + beta * C`` of tiles in shared memory.
+    """Product ``C = alpha * A @ B + beta * C`` of tiles in shared memory, one or several a block.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class Gemm(KernelConstant):
         other type has "ieee" alone. With the last two a target may lay out A and B with k along the lines of a tile,
         whatever the order: that is then the order of a plain ``cuda.shared.array`` in the tile's place.
     threads : int, optional
-        Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents.
+        Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents, and `gemms_per_block`.
     a_conj, b_conj : bool, optional
         Multiply by the complex conjugate of A, of B: with a transposed view, ``load(x.T, sa)``, by the adjoint. No
         effect on real types. Default False.
@@ -56,7 +57,15 @@ class Gemm(KernelConstant):
         Element type of B where it is another: int8 and uint8 mix, and so do the two float8 types. Default `dtype`.
     accumulator_dtype : dtype, optional
         Type of the sums, of `alpha` and of `beta`: float32 for all of 8 and 16 bits that is no integer, int32 for int8
-        and uint8, else `dtype`.
+        and uint8, else `dtype`. For float16 and float8 also float16: half the registers, on some GPUs twice the speed,
+        but 11 bits of precision, and infinite beyond 65504.
+    execution : {"block", "warp", "thread"}, optional
+        Who computes a product: the whole block (default); some lanes of one warp, for small products of which a block
+        computes many; or a single thread, for extents up to 8. The last two need no barrier of the block:
+        ``devmath.wait(mm)`` keeps the lanes of a warp in step.
+    gemms_per_block : int, optional
+        Products that a block computes side by side, with `execution` "warp" or "thread": whole warps of them. Default:
+        chosen from the extents.
 
     Raises
     ------
@@ -64,8 +73,9 @@ class Gemm(KernelConstant):
         If a dtype is none of the above, or an extent is no integer.
     ValueError
         If an extent is below 1, `threads` is no multiple of 32 in 32..1024, an order is neither "row" nor "col",
-        `math` is none that the type has, `force_variant` cannot compute the product, or A and B together exceed the
-        227 KB that the largest supported architecture has.
+        `math` is none that the type has, `force_variant` cannot compute the product, a warp or a thread cannot hold C,
+        `gemms_per_block` makes no whole warps, or A and B of a block's products exceed the 227 KB that the largest
+        supported architecture has.
 
     Notes
     -----
@@ -88,6 +98,8 @@ class Gemm(KernelConstant):
     force_variant: str | None = None
     b_dtype: Any = None
     accumulator_dtype: Any = None
+    execution: str = "block"
+    gemms_per_block: int = None  # type: ignore[assignment]  # chosen where it is not given
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -96,7 +108,7 @@ class Gemm(KernelConstant):
             check_choice(name, getattr(self, name), ORDERS)
         element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
         other = dtypes.lookup(self.b_dtype or element, "b_dtype", (element.name, *element.partners))
-        sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", (element.accumulator,))
+        sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", _sum_types(element))
         result = dtypes.lookup(self.c_dtype or sums, "c_dtype", _result_types(element, other, sums))
         check_choice("math", self.math, MATH)
         for name in ("a_conj", "b_conj"):
@@ -107,13 +119,20 @@ class Gemm(KernelConstant):
         rows = {"dtype": element, "b_dtype": other, "accumulator_dtype": sums, "c_dtype": result}
         for name, row in rows.items():
             object.__setattr__(self, name, row.numpy)
-        self._check_memory(element.itemsize)
-        if self.threads is not None:
-            threads = check_positive_integer("threads", self.threads)
-            if threads % 32 or threads > 1024:
-                raise ValueError(f"threads must be a multiple of 32 in 32..1024, got {threads}")
-            object.__setattr__(self, "threads", threads)
-        object.__setattr__(self, "threads", self.plan.threads)
+        self._check_memory(element.itemsize, 1)
+        for name in ("threads", "gemms_per_block"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check_positive_integer(name, getattr(self, name)))
+        if self.threads is not None and (self.threads % 32 or self.threads > 1024):
+            raise ValueError(f"threads must be a multiple of 32 in 32..1024, got {self.threads}")
+        check_choice("execution", self.execution, gemm_group.EXECUTIONS)
+        if self.execution == "block":
+            if self.gemms_per_block not in (None, 1):
+                raise ValueError(f"gemms_per_block must be 1 with execution='block', got {self.gemms_per_block}")
+            object.__setattr__(self, "gemms_per_block", 1)
+            object.__setattr__(self, "threads", self.plan.threads)
+        else:
+            self._share_block(element)
 
     def __repr__(self) -> str:
         b_dtype = "" if self.b_dtype == self.dtype else f", b_dtype={self.b_dtype}"
@@ -122,18 +141,44 @@ class Gemm(KernelConstant):
         math = "" if self.math == "ieee" else f", math={self.math!r}"
         conj = "".join(f", {x}_conj=True" for x in "ab" if getattr(self, f"{x}_conj"))
         forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
-        fields = f"{self.dtype}{b_dtype}{columns}{c_dtype}{math}{conj}{forced}, threads={self.threads}"
+        is_usual = self.accumulator_dtype.name == dtypes.lookup(self.dtype).accumulator
+        sums = "" if is_usual else f", accumulator_dtype={self.accumulator_dtype}"
+        shared = f"execution={self.execution!r}, gemms_per_block={self.gemms_per_block}"
+        block = f"threads={self.threads}" if self.execution == "block" else shared
+        fields = f"{self.dtype}{b_dtype}{columns}{sums}{c_dtype}{math}{conj}{forced}, {block}"
         return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
-    def _check_memory(self, itemsize: int) -> None:
+    def _check_memory(self, itemsize: int, products: int) -> None:
         """Refuse what no architecture can hold, before anything is planned."""
-        needed = (self.m + self.n) * self.k * itemsize
+        needed = (self.m + self.n) * self.k * itemsize * products
         largest = max(targets.shared_memory_limit_bytes(name) for name in targets.ARCHITECTURES)
         if needed > largest:
+            several = f" for {products} products a block" if products > 1 else ""
             raise ValueError(
                 f"m, n, k must leave A and B within {largest} bytes of shared memory, got {self.m}, {self.n}, {self.k}"
-                f" which take {needed} bytes"
+                f" which take {needed} bytes{several}"
             )
+
+    def _share_block(self, element: dtypes.DType) -> None:
+        """Divide the threads of a block among products, each of which lies within a warp."""
+        limit = gemm_group.MAX_EXTENT_OF_THREAD
+        if self.execution == "thread" and max(self.m, self.n, self.k) > limit:
+            raise ValueError(
+                f"m, n, k must be at most {limit} with execution='thread', got {self.m}, {self.n}, {self.k}"
+            )
+        fewest = fewest_threads(self._problem, self.force_variant)
+        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest)
+        if each < fewest:
+            raise ValueError(
+                f"execution must be 'block' or 'warp' for a product of {element.name} on tensor cores, got 'thread'"
+            )
+        product_bytes = (self.m + self.n) * self.k * element.itemsize
+        count = gemm_group.gemms_per_block(each, self.gemms_per_block, self.threads, product_bytes)
+        object.__setattr__(self, "gemms_per_block", count)
+        object.__setattr__(self, "threads", count * each)
+        self._check_memory(element.itemsize, count)
+        if problem := self.plan.register_form_problem:
+            raise ValueError(f"m, n must leave C to one {self.execution}, got {self.m}, {self.n}: {problem}")
 
     @property
     def plan(self) -> GemmPlan:
@@ -177,9 +222,10 @@ class Gemm(KernelConstant):
             c=dtypes.lookup(self.c_dtype),
             accumulator=dtypes.lookup(self.accumulator_dtype),
             orders=(self.a_order, self.b_order, self.c_order),
-            threads=self.threads,
+            threads=self.threads and self.threads // (self.gemms_per_block or 1),
             math=self.math,
             conj=(self.a_conj, self.b_conj),
+            gemms_per_block=self.gemms_per_block or 1,
         )
 
     @property
@@ -203,9 +249,31 @@ class Gemm(KernelConstant):
         return (self.threads, 1, 1)
 
     @property
+    def threads_per_gemm(self) -> int:
+        """Threads that share one product."""
+        return self.threads // self.gemms_per_block
+
+    def grid(self, count: int) -> int:
+        """Return the blocks that a batch of `count` products takes, at least 1: no grid may be empty.
+
+        Raises
+        ------
+        ValueError
+            If `count` is negative.
+        """
+        if count < 0:
+            raise ValueError(f"count must be >= 0, got {count}")
+        return max(1, -(-count // self.gemms_per_block))
+
+    @property
     def launch_bounds(self) -> tuple[int, int]:
         """(threads a block, blocks a multiprocessor at least) that the verbs annotate the kernel with."""
         return (self.threads, 1)
+
+
+def _sum_types(a: dtypes.DType) -> tuple[str, ...]:
+    """Names of the types that sums of products may have."""
+    return (a.accumulator, "float16") if a.name == "float16" or a.name.startswith("float8") else (a.accumulator,)
 
 
 def _result_types(a: dtypes.DType, b: dtypes.DType, sums: dtypes.DType) -> tuple[str, ...]:
@@ -254,8 +322,15 @@ class Operand(KernelConstant):
 
     @property
     def size_bytes(self) -> int:
-        """Shared memory that the tile takes, padding included."""
-        return self.layout.size_bytes
+        """Shared memory that the tile takes, padding included; or those of all products of the block."""
+        per_product = self.per_product_on(None)
+        return per_product.size_bytes if per_product else self.layout.size_bytes
+
+    def per_product_on(self, arch: str | None) -> TilePerProduct | None:
+        """Where the tiles of a block's products lie on a target; None where the block computes one product."""
+        if self.desc.execution == "block":
+            return None
+        return gemm_group.tile_per_product(self.desc.plan_on(arch), self.name)
 
 
 @Verb
@@ -275,6 +350,19 @@ def accumulator(desc: Gemm) -> Any:
     ------
     TypingError
         If the share of one thread is too large for registers; the message says how many threads would do.
+    """
+
+
+@Verb
+def gemm_index(desc: Gemm) -> Any:
+    """Return which product of a batch this thread works on: ``blockIdx.x * gemms_per_block`` + that in the block.
+
+    With `execution` "block" that is ``blockIdx.x``. In the last block of a grid it may lie past the end of the batch:
+    `devmath.load` then loads zeros, `devmath.store` stores nothing.
+
+    Parameters
+    ----------
+    desc : Gemm
     """
 
 
@@ -305,10 +393,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
 
     Notes
     -----
-    Collective: every thread of the block calls it. It holds no barrier: `devmath.wait` before it makes the operands
-    visible, `devmath.wait` after it lets others read `c`, or overwrite `a` and `b`.
-
-    An accumulator as `a` stays in registers where each warp holds just the rows of A that it multiplies, on tensor
-    cores with elements of 16 bits or in float64: with wgmma as a rule, with other instructions where one column of
-    warps covers C. Elsewhere it goes through shared memory of the library's own, with the barriers that takes.
+    Collective: every thread of the block calls it; with `execution` "warp" or "thread" every thread of the warp. It
+    holds no barrier to rely on: `devmath.wait` before it makes the operands visible, `devmath.wait` after it lets
+    others read `c`, or overwrite `a` and `b`.
+    An accumulator as `a` is read where it is if it lies as the instructions take it, else through shared memory.
     """

@@ -52,8 +52,9 @@ class Verb(KernelConstant):
 
 @Verb
 def shared(operand: Any, stages: int | None = None) -> Any:
-    """Return a tile in shared memory, one for the whole block: the same at each run of the same line.
+    """Return a tile in shared memory: the same at each run of the same line.
 
+    There is one tile for the whole block, or one for each product where the descriptor's `execution` is not "block".
     ``t[i, j]`` reads and writes element (i, j) whatever the layout; ``t.shape`` is its extents. Contents are undefined
     until `devmath.load` or assignments. Memory beyond 48 KB needs nothing from the caller.
 
@@ -78,6 +79,7 @@ def load(source: Any, target: Any, *row: Any) -> Any:
     """Copy from an array: ``load(array, tile)``, ``load(array, acc)``, ``load(array, v, row)``; or ``load(tile, acc)``.
 
     A tile and an accumulator take the corner of `array` that they cover; elements past the array's edge become zero.
+    From a batch of matrices, a 3-D array, ``load(array, tile, i)`` takes matrix i, or zeros where there is none.
     Registers take row `row` of a 2-D array (of a 1-D array: the one row 0); rows past the end, and elements past the
     row's end, become zero. Any strides.
 
@@ -88,13 +90,15 @@ def load(source: Any, target: Any, *row: Any) -> Any:
         converts: real for real, complex for complex.
     target : tile, accumulator or registers
     row : int
-        For the registers of a transform only: which row, `devmath.transform_index` as a rule.
+        For registers: which row, `devmath.transform_index` as a rule. For a 3-D array: which of its matrices,
+        `devmath.gemm_index` as a rule.
 
     Notes
     -----
-    Every thread of the block calls it, with the same array. Copies into a tile are asynchronous: `devmath.wait` before
-    any read; and between writing a tile and loading an accumulator from it. Each load into a tile counts as one in
-    ``wait(pending=n)``, whatever it copies: past the array's end it writes zeros and counts too.
+    Every thread of the block calls it; for the tile of one of a block's products, every thread of the warp. Copies
+    into a tile are asynchronous: `devmath.wait` before any read. Each such load counts as one in ``wait(pending=n)``,
+    whatever it copies: past the array's end it writes zeros and counts too. An accumulator is loaded at once; from a
+    tile that others have written `devmath.wait` comes before.
     """
 
 
@@ -102,7 +106,8 @@ def load(source: Any, target: Any, *row: Any) -> Any:
 def store(source: Any, target: Any, *row: Any) -> Any:
     """Copy to an array: ``store(tile, array)``, ``store(acc, array)``, ``store(acc, tile)``, ``store(v, array, row)``.
 
-    Elements past the array's edge are left out. Real elements are converted to the array's real dtype, complex ones
+    To a batch of matrices, a 3-D array: ``store(tile, array, i)``, ``store(acc, array, i)``. Elements past the array's
+    edge are left out, and matrices past its end. Real elements are converted to the array's real dtype, complex ones
     to its complex dtype, each rounded once.
 
     Parameters
@@ -110,22 +115,26 @@ def store(source: Any, target: Any, *row: Any) -> Any:
     source : tile, accumulator or registers
     target : array in global memory, or tile (of an accumulator)
     row : int
-        For the registers of a transform only.
+        For the registers of a transform: which row. For a 3-D array: which of its matrices.
 
     Notes
     -----
-    Every thread of the block calls it, with the same array. A tile must be complete: `devmath.wait` comes between
-    writing and storing it. An accumulator goes out by 16-byte accesses, whatever its layout, where the rows of the
-    array, or its columns, are contiguous, begin at multiples of 16 bytes and are of whole such accesses.
+    Every thread of the block calls it; for the tile of one of a block's products, every thread of the warp. A tile
+    must be complete: `devmath.wait` comes between writing and storing it. An accumulator goes out by 16-byte accesses,
+    whatever its layout, where the rows of the array, or its columns, are contiguous, begin at multiples of 16 bytes and
+    are of whole such accesses.
     """
 
 
 @Verb
-def wait(pending: int = 0) -> Any:
+def wait(desc: Any = None, pending: int = 0) -> Any:
     """Wait until this block's loads have landed and all its threads are here. The one barrier of kernel code.
 
     Parameters
     ----------
+    desc : Gemm, optional
+        Where its `execution` is not "block": wait for the threads of this warp and their loads only, so that other
+        warps need not be here, or ever call it.
     pending : int, optional
         The newest `pending` loads into tiles may be under way still; all older ones have landed. Known while compiling.
         Default 0: all have. It counts calls of `devmath.load`, not stages: two for a stage of A and of B.

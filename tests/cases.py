@@ -78,6 +78,10 @@ GEMM_CASES = (
     *(_gemm(24, 20, 32, "float8_e4m3fn", small=True, c_dtype=c) for c in (*HALF, "float8_e4m3fn")),
     _gemm(64, 48, 64, "float8_e5m2", c_dtype="float8_e5m2", c_order="col"),
     _gemm(64, 64, 32, "int8", threads=1024),
+    # Sums in float16.
+    _gemm(33, 47, 19, "float16", small=True, accumulator_dtype="float16"),
+    _gemm(64, 64, 64, "float16", b_order="col", accumulator_dtype="float16"),
+    _gemm(17, 20, 33, "float8_e5m2", small=True, accumulator_dtype="float16"),
     # Widths that are no powers of two (Fuser#4771), integers exact.
     *(_gemm(64, n, 128, "float16") for n in (24, 40, 72, 80, 96, 104, 112, 144, 160)),
     *(_gemm(128, n, 128, "float16") for n in (104, 192, 200)),
@@ -93,6 +97,39 @@ GEMM_CASES = (
     _gemm(64, 64, 32, "float64", threads=512),
     _gemm(64, 64, 32, "complex64"),
     _gemm(32, 32, 32, "complex128"),
+)
+
+
+def _small(n: int, dtype: str, small: bool = False, execution: str = "warp", **fields: Any) -> GemmCase:
+    return _gemm(n, n, n, dtype, small, execution=execution, **fields)
+
+
+#: Products of batches, of which a block computes several.
+BATCHED_CASES = (
+    *(_small(n, dtype, n in (5, 8)) for dtype in ("float32", "float64") for n in (4, 5, 8, 13, 16, 31, 32)),
+    *(_small(n, dtype, n == 8) for dtype in ("complex64", "complex128") for n in (4, 5, 8, 16, 32)),
+    *(_small(n, dtype, n == 13) for dtype in HALF for n in (8, 13, 32)),
+    *(
+        _gemm(*shape, dtype, execution="warp")
+        for shape in ((8, 16, 8), (16, 16, 8), (32, 32, 64))
+        for dtype in ("float32", "float64", "float16")
+    ),
+    *(_gemm(9, 6, 12, "float32", True, execution="warp", a_order=a, b_order=b, c_order=c) for a, b, c in ORDERS),
+    _gemm(1, 1, 1, "float32", True, execution="warp"),
+    _gemm(64, 48, 8, "float32", execution="warp"),
+    _gemm(16, 16, 16, "float16", True, execution="warp", c_dtype="float16"),
+    _small(16, "float32", math="tf32"),
+    _small(16, "float32", math="3xtf32"),
+    _small(8, "complex64", a_conj=True, b_order="col"),
+    _small(16, "float64", True, gemms_per_block=2),
+    _small(8, "float32", gemms_per_block=256),
+    _small(16, "int8", True, b_dtype="uint8"),
+    _small(32, "int8", b_order="col"),
+    _small(32, "float8_e4m3fn", b_order="col"),
+    _small(32, "float64", force_variant="fma"),
+    *(_small(n, "float32", n in (1, 4), execution="thread") for n in (1, 2, 3, 4, 5, 8)),
+    *(_small(n, dtype, execution="thread") for dtype in ("float64", "complex64") for n in (4, 7)),
+    _small(3, "complex128", True, execution="thread", a_order="col"),
 )
 
 

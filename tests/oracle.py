@@ -63,6 +63,12 @@ def unset(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.full(shape, np.iinfo(dtype).min if np.issubdtype(dtype, np.integer) else np.nan, dtype)
 
 
+def batch(rng: np.random.Generator, mm: devmath.Gemm, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random A and B of so many products, and room for C in which an element that is not written shows."""
+    a, b = normal(rng, (count, mm.m, mm.k), mm.dtype), normal(rng, (count, mm.k, mm.n), mm.b_dtype)
+    return a, b, unset((count, mm.m, mm.n), mm.c_dtype)
+
+
 def product(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm | None = None) -> np.ndarray:
     """A @ B in double precision; where a descriptor says so either is conjugated, or both are read as tf32."""
     if mm and mm.math == "tf32":
@@ -84,6 +90,6 @@ def gemm_error(got: Any, want: Any) -> float:
 
 
 def gemm_bound(mm: devmath.Gemm, dtype: Any) -> float:
-    """Bound of the error of a product that is returned as `dtype`, on any tensor core: float8 sums may keep 14 bits."""
-    bound = GEMM_BOUND[np.dtype(dtype).name]
-    return max(bound, 2.0**-8) if "float8" in mm.dtype.name else bound
+    """Bound of the error of a product that is returned as `dtype`, on any tensor core: some keep 11 bits, or 14."""
+    is_coarse = mm.accumulator_dtype == np.float16 or "float8" in mm.dtype.name
+    return max(GEMM_BOUND[np.dtype(dtype).name], 2.0**-8 if is_coarse else 0)

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from .rules import Argument, OtherOperand, TypingError
+from ..blas_device import Gemm, Operand
+from ..fft_device import FFT
+from .rules import Argument, OtherOperand, TypingError, descriptor
 
 _KEYWORDS = {"shared": ("stages",), "wait": ("pending",)}
 
@@ -33,3 +35,14 @@ def constant(verb: str, name: str, argument: Argument, least: int) -> int:
         got = argument if value is None else value
         raise TypingError(f"devmath.{verb}: {name} must be an integer >= {least}, known while compiling, got {got}")
     return value
+
+
+def wait(*args: Argument, pending: Argument | None) -> tuple[Gemm | None, int]:
+    """Accept the product whose threads wait, and how many loads may be under way still; either may be left out."""
+    mm = None
+    if args and isinstance(args[0], Gemm | FFT | Operand):
+        mm, args = descriptor("wait", args[0]), args[1:]
+    if len(args) > (pending is None):
+        raise TypingError("devmath.wait: too many positional arguments")
+    count = args[0] if args else pending
+    return mm, 0 if count is None else constant("wait", "pending", count, 0)

@@ -11,17 +11,19 @@ from ..blas_device import Gemm, Operand
 from ..dtypes import BY_NAME, DType
 from ..fft_device import FFT
 from ..fragments import FragmentMap
-from ..layouts import TileLayout
+from ..layouts import TileLayout, TilePerProduct
 
 
 @dataclass(frozen=True, eq=False)
 class TileOperand:
-    """A tile in shared memory."""
+    """A tile in shared memory: one of the block, or one `per_product` of several that the block computes."""
 
     layout: TileLayout
+    per_product: TilePerProduct | None = None
 
     def __str__(self) -> str:
-        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}"
+        owner = f", one for each {self.per_product.threads} threads" if self.per_product else ""
+        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}{owner}"
 
     @property
     def dtype(self) -> DType:
@@ -38,9 +40,10 @@ class StackOperand:
 
     layout: TileLayout
     stages: int
+    per_product: TilePerProduct | None = None
 
     def __str__(self) -> str:
-        return f"{self.stages} stages of {TileOperand(self.layout)}"
+        return f"{self.stages} stages of {TileOperand(self.layout, self.per_product)}"
 
 
 @dataclass(frozen=True, eq=False)

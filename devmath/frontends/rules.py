@@ -4,7 +4,6 @@ A front end says what each argument is by one of the `operands`, a compiler from
 A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
 """
 
-import math
 from typing import Any, NoReturn
 
 from numba.core import errors as numba_errors
@@ -12,10 +11,8 @@ from numba.cuda.core import errors as numba_cuda_errors
 
 from ..blas_device import Gemm, Operand
 from ..dtypes import BY_NAME, DType
-from ..errors import LaunchError
 from ..fft_device import FFT
 from ..layouts import TileLayout
-from ..lto.arch import shared_memory_limit_bytes
 from ..lto.gemm_plan import GemmPlan
 from .operands import Argument, ArrayOperand, FragmentOperand, OtherOperand, TileOperand, VectorOperand
 
@@ -47,6 +44,8 @@ _FIRST_ARGUMENT: dict[str, tuple[type, ...]] = {
     "row_vector": (Gemm,),
     "col_vector": (Gemm,),
     "gemm": (Gemm,),
+    "gemm_index": (Gemm,),
+    "wait": (Gemm,),
     "registers": (FFT,),
     "transform_index": (FFT,),
     "fft": (FFT,),
@@ -96,7 +95,7 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         for name, factor in (("alpha", alpha), ("beta", beta)):
             if not converts_to(factor, planned.accumulator):
                 _refuse("gemm", name, _number(planned.accumulator), factor)
-        _matrix("c", planned.c, c)
+        _matrix("c", mm, planned.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
         _accumulators(FragmentOperand(accumulator(desc, arch, "gemm"), arch), acc)
@@ -105,28 +104,39 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
     if len(operands) == 3 and isinstance(a, FragmentOperand):
-        _registers_of_a(planned, a)
+        _registers_of_a(mm, planned, a)
     else:
-        _matrix("a", planned.a, a)
-    _matrix("b", planned.b, b)
+        _matrix("a", mm, planned.a, a)
+    _matrix("b", mm, planned.b, b)
     return mm
 
 
-def _registers_of_a(planned: GemmPlan, a: FragmentOperand) -> None:
+def _registers_of_a(mm: Gemm, planned: GemmPlan, a: FragmentOperand) -> None:
     """Accept the accumulator of another product, or what it was converted to, of the extents and the type of A."""
-    shape, dtype = (planned.problem.m, planned.problem.k), planned.a.dtype
+    if mm.execution != "block":
+        _refuse("gemm", "a", f"a tile where execution is {mm.execution!r}", a)
+    shape, dtype = (mm.m, mm.k), planned.a.dtype
     if a.is_transform or (a.map.rows, a.map.cols) != shape or a.dtype != dtype:
         _refuse("gemm", "a", f"a tile, or an accumulator of shape {shape} converted to {dtype.name}", a)
 
 
-def _matrix(name: str, layout: TileLayout, argument: Argument) -> None:
-    """Accept a tile of just this placement, or a plain array that can hold it."""
+def _matrix(name: str, mm: Gemm, layout: TileLayout, argument: Argument) -> None:
+    """Accept a tile of just this placement, or a plain array that can hold it; for A and B one of the whole block."""
     wanted = TileOperand(layout)
     if isinstance(argument, TileOperand):
         if not argument.layout.can_serve_as(layout):
             _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
+        if (argument.per_product or name == "c") and not _is_of_each_product(argument, mm):
+            _refuse("gemm", name, f"devmath.shared(mm.{name}) of {mm!r}", argument)
     elif not _has_lines(argument, layout.dtype):
         _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
+
+
+def _is_of_each_product(tile: TileOperand, desc: Gemm | FFT) -> bool:
+    """Whether just the threads that share a product, or those of the block, have this tile."""
+    if isinstance(desc, FFT) or desc.execution == "block":
+        return tile.per_product is None
+    return tile.per_product is not None and tile.per_product.threads == desc.threads_per_gemm
 
 
 def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
@@ -173,19 +183,19 @@ def load(source: Argument, target: Argument, *row: Argument) -> None:
     if not isinstance(target, TileOperand | FragmentOperand):
         _refuse("load", "target", "a tile, an accumulator or registers", target)
     if isinstance(target, FragmentOperand) and not target.is_transform:
-        _load_accumulator(source, target)
+        _load_accumulator(source, target, *row)
     else:
-        _array("load", "source", source, (2,) if isinstance(target, TileOperand) else (1, 2), (target.dtype.name,))
-    _row("load", target, row)
+        _array("load", "source", source, _dimensions(target, row), (target.dtype.name,))
+    _row("load", target, row, isinstance(source, ArrayOperand))
 
 
-def _load_accumulator(source: Argument, target: FragmentOperand) -> None:
+def _load_accumulator(source: Argument, target: FragmentOperand, *index: Argument) -> None:
     """Accept an array that converts, or a tile of just its shape."""
     dtypes = tuple(name for name, row in BY_NAME.items() if row.converts_to(target.dtype))
     if isinstance(source, TileOperand):
         _same_shape("load", "source", source, target, dtypes)
     else:
-        _array("load", "source", source, (2,), dtypes)
+        _array("load", "source", source, _dimensions(target, index), dtypes)
 
 
 def store(source: Argument, target: Argument, *row: Argument) -> None:
@@ -197,8 +207,15 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
         _same_shape("store", "target", target, source, convertible(source.dtype))
     else:
-        _array("store", "target", target, (2,), convertible(source.dtype))
-    _row("store", source, row)
+        _array("store", "target", target, _dimensions(source, row), convertible(source.dtype))
+    _row("store", source, row, isinstance(target, ArrayOperand))
+
+
+def _dimensions(data: TileOperand | FragmentOperand, index: tuple[Argument, ...]) -> tuple[int, ...]:
+    """Dimensions of an array that is copied to or from: a matrix, or a batch of them where there is an index."""
+    if isinstance(data, FragmentOperand) and data.is_transform:
+        return (1, 2)
+    return (3,) if index else (2,)
 
 
 def convertible(dtype: DType) -> tuple[str, ...]:
@@ -211,28 +228,32 @@ def _same_shape(verb: str, name: str, tile: TileOperand, acc: FragmentOperand, d
     shape = (acc.map.rows, acc.map.cols)
     if tile.shape != shape or tile.dtype.name not in dtypes:
         _refuse(verb, name, f"an array, or a tile {shape} of {' or '.join(dtypes)}", tile)
+    if isinstance(acc.desc, Gemm) and not _is_of_each_product(tile, acc.desc):
+        _refuse(verb, name, f"devmath.shared(mm.c) of {acc.desc!r}", tile)
 
 
 def _array(verb: str, name: str, argument: Argument, dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> None:
     """Accept an array of the right dimensions and element type, writable where it is stored to."""
     rule = f"a {' or '.join(f'{n}-D' for n in dimensions)} array of {' or '.join(dtypes)}"
+    if dimensions == (3,):
+        rule += ", as an index follows"
     if not isinstance(argument, ArrayOperand) or argument.ndim not in dimensions or argument.dtype not in dtypes:
         _refuse(verb, name, rule, argument)
     if verb == "store" and not argument.writable:
         _refuse(verb, name, f"{rule} that may be written", argument)
 
 
-def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ...]) -> None:
-    """Accept one integer for the registers of a transform, nothing otherwise."""
+def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ...], is_array: bool = True) -> None:
+    """Accept one integer: the row of a transform's registers, or the index into a batch of matrices."""
     if isinstance(data, FragmentOperand) and data.is_transform:
         if len(row) != 1 or not _is(row[0], "integer"):
             raise TypingError(
                 f"devmath.{verb}: the registers of a transform take one more argument, the row: an integer"
             )
-    elif row:
-        raise TypingError(
-            f"devmath.{verb}: only the registers of a transform take a row, got {len(row)} more arguments"
-        )
+    elif row and not is_array:
+        raise TypingError(f"devmath.{verb}: only a 3-D array takes an index, got {len(row)} more arguments for a tile")
+    elif row and (len(row) != 1 or not _is(row[0], "integer")):
+        raise TypingError(f"devmath.{verb}: a 3-D array takes one more argument, the index: an integer")
 
 
 def apply(function: Argument, acc: Argument) -> None:
@@ -289,38 +310,8 @@ def register(fragment: FragmentOperand, name: str, *arguments: Argument) -> None
 
 
 def grid(desc: Argument, *arguments: Argument) -> None:
-    """Accept ``fft.grid(count)`` in a kernel."""
-    if not isinstance(desc, FFT):
-        raise TypingError(f"grid(count) is of a devmath.FFT, got {desc}")
+    """Accept ``fft.grid(count)`` and ``mm.grid(count)`` in a kernel."""
+    if not isinstance(desc, FFT | Gemm):
+        raise TypingError(f"grid(count) is of a devmath.FFT or a devmath.Gemm, got {desc}")
     if len(arguments) != 1 or not _is(arguments[0], "integer"):
-        raise TypingError("grid(count) takes one integer, the number of transforms")
-
-
-# A kernel as a whole.
-
-
-def agree_on_threads(first: Gemm | FFT, other: Gemm | FFT, error: type[Exception] = TypingError) -> None:
-    """Refuse two descriptors that are made for blocks of different sizes."""
-    if first.threads != other.threads:
-        raise error(
-            f"descriptors of one kernel must agree on the threads of a block, got {first.threads} for {first!r} and"
-            f" {other.threads} for {other!r}: set threads=, or ffts_per_block="
-        )
-
-
-def block_of(desc: Gemm | FFT, block_dim: tuple[int, ...]) -> None:
-    """Refuse a block that has not exactly the threads of a descriptor."""
-    threads = math.prod(block_dim)
-    if threads != desc.threads:
-        raise LaunchError(
-            f"the block must have {desc.threads} threads (block_dim of {desc!r}), got {threads} from block {block_dim}"
-        )
-
-
-def shared_memory(used_bytes: int, arch: str) -> None:
-    """Refuse more shared memory than a block may have on `arch`."""
-    limit = shared_memory_limit_bytes(arch)
-    if used_bytes > limit:
-        raise TypingError(
-            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got {used_bytes}"
-        )
+        raise TypingError("grid(count) takes one integer, the number of transforms or products")

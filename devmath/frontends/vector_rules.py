@@ -23,6 +23,11 @@ def vector(verb: str, desc: Argument, values: Argument, arch: str | None = None)
     mm = rules.accumulator(desc, arch, verb)
     made = VectorOperand(mm, verb.partition("_")[0], BY_NAME[mm.plan_on(arch).accumulator.accumulator], arch)
     if isinstance(values, VectorOperand):
+        if mm.execution != "block" and not values.deals_out_like(mm.plan_on(arch).fragment):
+            raise TypingError(
+                f"devmath.{verb}: values must be dealt out as {mm!r} deals out its own where execution is"
+                f" {mm.execution!r}, got {values}"
+            )
         if (values.axis, values.dtype, values.map.rows) == (made.axis, made.dtype, made.map.rows):
             return made
     elif rules.converts_to(values, made.dtype):

@@ -2,7 +2,7 @@
 
 from ..dtypes import DType
 from ..fragments import Digits, FragmentMap
-from ..layouts import TileLayout
+from ..layouts import TileLayout, TilePerProduct
 
 # An array of two dimensions, after its pointer.
 _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long long column_stride_bytes"
@@ -46,6 +46,19 @@ def store_tile(layout: TileLayout, threads: int, array_dtype: DType, symbol: str
     """Source of ``symbol(tile, array, ...)``: a block of `threads` writes a tile to an array of `array_dtype`."""
     function = f"store_tile<{layout_text(layout)}, {threads}, {element_text(array_dtype)}>"
     return _unit("tile_copy", symbol, f"const void* tile, void* array, {_STRIDED}", function)
+
+
+def load_tile_of_product(layout: TileLayout, tiles: TilePerProduct, symbol: str) -> str:
+    """Source of ``symbol(tile, array, ...)``: a warp fills the tiles of its products, each from its own array."""
+    function = f"load_tile_by_warp<{layout_text(layout)}, {tiles.threads}, {tiles.stride_bytes}>"
+    return _unit("warp_copy", symbol, f"void* tile, const void* array, {_STRIDED}", function)
+
+
+def store_tile_of_product(layout: TileLayout, tiles: TilePerProduct, array_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(tile, array, ...)``: a warp writes the tiles of its products, each to its own array."""
+    numbers = f"{tiles.threads}, {tiles.stride_bytes}"
+    function = f"store_tile_by_warp<{layout_text(layout)}, {numbers}, {element_text(array_dtype)}>"
+    return _unit("warp_copy", symbol, f"const void* tile, void* array, {_STRIDED}", function)
 
 
 def store_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:

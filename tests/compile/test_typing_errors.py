@@ -261,7 +261,7 @@ def load_registers_from_a_fractional_row(x):
     devmath.load(x, devmath.registers(FFT), 0.5)
 
 
-@refused("devmath.load: only the registers of a transform take a row, got 1", args=(MATRIX,))
+@refused("devmath.load: source must be a 3-D array of float32, as an index follows, got a 2-D", args=(MATRIX,))
 def load_a_tile_from_a_row(a):
     devmath.load(a, devmath.shared(MM.a), 0)
 

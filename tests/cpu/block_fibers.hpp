@@ -68,6 +68,12 @@ int block_rank() { return Block::current->rank(); }
 int block_size() { return Block::current->size(); }
 void wait_for_block() { Block::current->wait(); }
 
+/// Calls work(rank) in every thread of a block.
+template <int kThreads, typename Work>
+void for_each_thread(Work work) {
+  Block(kThreads, false, [](void* argument) { (*(Work*)argument)(Block::current->rank()); }, &work);
+}
+
 /// All threads exchange at once; a word is replaced once every thread has read.
 u32 shuffle_xor(u32 word, int lane_bits) {
   Block& block = *Block::current;

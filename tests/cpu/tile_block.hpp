@@ -26,12 +26,6 @@ void store_by_block(const void* tile, void* array, i64 rows, i64 columns, i64 ro
   }
 }
 
-/// Calls work(rank) in every thread of a block.
-template <int kThreads, typename Work>
-void for_each_thread(Work work) {
-  Block(kThreads, false, [](void* argument) { (*(Work*)argument)(Block::current->rank()); }, &work);
-}
-
 /// Thread t holds the Fragment::size elements from fragments[t * Fragment::size] on.
 template <typename Fragment, int kThreads, typename Element, typename ArrayElement>
 void store_fragment_by_block(const void* fragments, void* array, i64 rows, i64 columns, i64 row_stride_bytes,

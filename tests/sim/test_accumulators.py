@@ -78,7 +78,8 @@ def test_reductions(case, rng):
     c = normal(rng, (mm.m, mm.n), mm.accumulator_dtype)
     if mm.accumulator_dtype.kind == "f":
         c[mm.m // 2, mm.n // 2] = np.nan
-    rows, cols = np.zeros((3, mm.m), c.dtype), np.zeros((3, mm.n), c.dtype)
+    wide = np.result_type(c.dtype, np.float32)  # sums of 16-bit elements are float32
+    rows, cols = np.zeros((3, mm.m), wide), np.zeros((3, mm.n), wide)
     kernels.reductions(mm)[1, mm.block_dim](c, rows, cols)
     for got, axis in ((rows, 1), (cols, 0)):
         np.testing.assert_array_equal(got[0], c.max(axis=axis))

@@ -225,7 +225,7 @@ REFUSED = {
     ),
     "load of a row into a tile": (
         lambda: devmath.load(NOTHING, devmath.shared(MM.a), 0),
-        "devmath.load: only the registers of a transform take a row, got 1 more arguments",
+        "devmath.load: source must be a 3-D array of float32, as an index follows, got a 2-D array of float32",
     ),
     "load without a row": (
         lambda: devmath.load(NOTHING.astype(np.complex64), devmath.registers(FFT)),
@@ -249,7 +249,7 @@ REFUSED = {
     ),
     "store of a row of a product": (
         lambda: devmath.store(devmath.accumulator(MM), NOTHING, 0),
-        "devmath.store: only the registers of a transform take a row, got 1 more arguments",
+        f"devmath.store: target must be a 3-D array of {CONVERTIBLE}, as an index follows, got a 2-D array of float32",
     ),
     "store of registers in a broken row": (
         lambda: devmath.store(devmath.registers(FFT), NOTHING.astype(np.complex64), 0.5),

@@ -12,6 +12,7 @@ from numba.cuda.cudaimpl import registry as lowering_registry
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import AbstractTemplate, AttributeTemplate, Signature, bound_function, signature
 
+from ...blas_device import Gemm
 from ...dtypes import BY_NAME, DType, lookup
 from ...fragments import Digits
 from ...layouts import CHUNK_BYTES, TileLayout
@@ -29,6 +30,7 @@ CONSTANTS = frozenset(
         *("m", "n", "k", "a", "b", "c", "threads", "block_dim", "launch_bounds", "shape", "size_bytes"),
         *("dtype", "c_dtype", "accumulator_dtype"),
         *("forward", "inverse", "ffts_per_block", "elements_per_thread", "threads_per_fft"),
+        *("gemms_per_block", "threads_per_gemm"),
     )
 )
 
@@ -72,7 +74,7 @@ class DescriptorAttributes(_ConstantAttributes):
     key = ConstantType
     value = staticmethod(_constant_of_descriptor)
 
-    @bound_function("devmath.fft.grid")
+    @bound_function("devmath.grid")
     def resolve_grid(self, ty: ConstantType, args: Any, kws: Any) -> Signature | None:
         rules.grid(argument(ty), *(() if kws else map(argument, args)))
         return signature(types.intp, types.intp, recvr=ty)
@@ -137,10 +139,11 @@ _lower_constants(StackType, _constant_of_stack)
 _lower_constants(FragmentType, _constant_of_fragment)
 
 
-@lowering_registry.lower("devmath.fft.grid", ConstantType, types.intp)
+@lowering_registry.lower("devmath.grid", ConstantType, types.intp)
 def lower_grid(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    """`FFT.grid` of a count that is not negative."""
-    per_block = sig.args[0].value.ffts_per_block
+    """`FFT.grid` or `Gemm.grid` of a count that is not negative."""
+    desc = sig.args[0].value
+    per_block = desc.gemms_per_block if isinstance(desc, Gemm) else desc.ffts_per_block
     blocks = builder.sdiv(builder.add(args[1], INT64(per_block - 1)), INT64(per_block))
     return builder.select(builder.icmp_signed(">", blocks, INT64(1)), blocks, INT64(1))
 
@@ -304,8 +307,8 @@ class StageOfStack(AbstractTemplate):
 @lowering_registry.lower(operator.getitem, StackType, types.intp)
 def lower_stage(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     stack, index = args
-    layout = sig.args[0].tile.layout
-    elements = INT32(layout.stage_bytes // layout.dtype.itemsize)
+    tile = sig.args[0].tile
+    elements = INT32(tile.stage_bytes // tile.layout.dtype.itemsize)
     return builder.gep(stack, [builder.zext(builder.mul(builder.trunc(index, INT32), elements), INT64)])
 
 

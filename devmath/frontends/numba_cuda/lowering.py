@@ -26,9 +26,9 @@ from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
 from .plain_arrays import inspect, line_distance, require
-from .types import FragmentType, StackType, TileType, VectorType, element_name
+from .types import ConstantType, FragmentType, StackType, TileType, VectorType, element_name
 
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -43,7 +43,15 @@ def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any)
     ty = sig.return_type
     tile = ty.tile if isinstance(ty, StackType) else ty
     memory = shared_memory(context, builder, ty.size_bytes, tile.layout.alignment_bytes)
+    if tiles := tile.per_product:
+        distance = builder.mul(_product_of_block(builder, tiles.threads), INT32(tiles.stride_bytes))
+        memory = builder.gep(memory, [builder.zext(distance, INT64)])
     return builder.bitcast(memory, context.get_value_type(ty))
+
+
+def _product_of_block(builder: ir.IRBuilder, threads: int) -> ir.Value:
+    """Which of the block's products, each of so many threads, the calling thread works on."""
+    return builder.udiv(block_rank(builder), INT32(threads))
 
 
 def registers(context: Any, builder: ir.IRBuilder, ty: FragmentType | VectorType, size: int) -> ir.Value:
@@ -70,11 +78,26 @@ def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, a
     return builder.add(first, builder.zext(in_block, INT64))
 
 
+@lowered(blas_device.gemm_index)
+def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    mm = sig.args[0].value
+    annotate(context, builder, mm)
+    first = builder.mul(builder.zext(call_sreg(builder, "ctaid.x"), INT64), INT64(mm.gemms_per_block))
+    return builder.add(first, builder.zext(_product_of_block(builder, mm.threads_per_gemm), INT64))
+
+
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    pending = sig.args[0].literal_value if sig.args else 0  # each load into a tile commits one group
+    pending = next((ty.literal_value for ty in sig.args if isinstance(ty, types.IntegerLiteral)), 0)
+    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
+    mm: Any = next((ty.value for ty in sig.args if isinstance(ty, ConstantType)), None)
+    if mm is not None and mm.execution != "block":
+        # The lanes of a warp share the copies of its products, whichever of them they compute.
+        text += " bar.warp.sync 0xffffffff;"
+        builder.call(ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), text, "~{memory}", side_effect=True), [])
+        return context.get_dummy_value()
     # The fence orders writes that have been made: it comes after the copies that it is meant for have landed.
-    _barrier(builder, f"cp.async.wait_group {pending}; {_proxy_fence()}")
+    _barrier(builder, f"{text} {_proxy_fence()}")
     return context.get_dummy_value()
 
 
@@ -216,9 +239,12 @@ def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
         unit = Unit.render(f"load_fragment_from_tile_{target.dtype.name}", text)
         call_unit(context, builder, unit, [args[1], args[0]])
         return context.get_dummy_value()
-    array, dtype = _global_array(context, builder, source, args[0]), BY_NAME[element_name(source)]
+    array, dtype = _global_array(context, builder, source, *args[::2]), BY_NAME[element_name(source)]
     if isinstance(target, TileType):
-        text = text_of(tile_source.load_tile, target.layout, target.threads)
+        if target.per_product:
+            text = text_of(tile_source.load_tile_of_product, target.layout, target.per_product)
+        else:
+            text = text_of(tile_source.load_tile, target.layout, target.threads)
         call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
     elif isinstance(target.desc, Gemm):
         text = text_of(tile_source.load_fragment, target.map, target.dtype, dtype)
@@ -238,9 +264,12 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
-    array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
+    array, dtype = _global_array(context, builder, target, *args[1:]), BY_NAME[element_name(target)]
     if isinstance(source, TileType):
-        text = text_of(tile_source.store_tile, source.layout, source.threads, dtype)
+        if source.per_product:
+            text = text_of(tile_source.store_tile_of_product, source.layout, source.per_product, dtype)
+        else:
+            text = text_of(tile_source.store_tile, source.layout, source.threads, dtype)
         call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
     elif isinstance(source.desc, Gemm):
         text = text_of(tile_source.store_fragment, source.map, source.dtype, dtype)
@@ -257,10 +286,20 @@ def text_of(render: Callable[..., str], *parameters: Any) -> Callable[[str], str
     return lambda symbol: render(*parameters, symbol)
 
 
-def _global_array(context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value) -> list[ir.Value]:
-    """Address, rows, columns, and their strides in bytes; a 1-D array is one row."""
+def _global_array(
+    context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value, index: ir.Value | None = None
+) -> list[ir.Value]:
+    """Address, rows, columns, and their strides in bytes; a 1-D array is one row.
+
+    Of a 3-D array the matrix at `index`, which has no rows where the array has no such matrix.
+    """
     array = make_array(ty)(context, builder, value)
-    shape, strides = cgutils.unpack_tuple(builder, array.shape), cgutils.unpack_tuple(builder, array.strides)
+    data, shape, strides = array.data, *(cgutils.unpack_tuple(builder, x) for x in (array.shape, array.strides))
     if ty.ndim == 1:
         shape, strides = [INT64(1), *shape], [INT64(0), *strides]
-    return [array.data, *shape, *strides]
+    if ty.ndim == 3:
+        exists = builder.icmp_unsigned("<", index, shape[0])
+        first = builder.bitcast(data, INT8.as_pointer())
+        data = builder.bitcast(builder.gep(first, [builder.mul(index, strides[0])]), data.type)
+        shape, strides = [builder.select(exists, shape[1], INT64(0)), shape[2]], strides[1:]
+    return [data, *shape, *strides]

@@ -48,7 +48,10 @@ def _call(positional: int, keywords: Iterable[str]) -> inspect.Signature:
 def type_shared(context: Any, operand: types.Type, stages: types.Type | None = None) -> Signature:
     value: Any = argument(operand)
     layout = rules.shared(value, target_arch())
-    tile = TileType(layout, value.desc.threads if isinstance(value, Operand) else value.threads)
+    if isinstance(value, Operand):
+        tile = TileType(layout, value.desc.threads, value.per_product_on(target_arch()))
+    else:
+        tile = TileType(layout, value.threads)
     if stages is None:
         return signature(tile, operand)
     if stages == types.none:
@@ -73,12 +76,16 @@ def type_transform_index(context: Any, desc: types.Type) -> Signature:
     return signature(types.intp, desc)
 
 
+@typed(blas_device.gemm_index)
+def type_gemm_index(context: Any, desc: types.Type) -> Signature:
+    rules.descriptor("gemm_index", argument(desc))
+    return signature(types.intp, desc)
+
+
 @typed(verbs.wait)
-def type_wait(context: Any, pending: types.Type | None = None) -> Signature:
-    if pending is None:
-        return signature(types.none)
-    call_rules.constant("wait", "pending", argument(pending), 0)
-    return signature(types.none, pending)
+def type_wait(context: Any, *args: types.Type, pending: types.Type | None = None) -> Signature:
+    call_rules.wait(*map(argument, args), pending=None if pending is None else argument(pending))
+    return signature(types.none, *args, *([] if pending is None else [pending]))
 
 
 @typed(blas_device.gemm)

@@ -12,7 +12,7 @@ from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from ...layouts import TileLayout
+from ...layouts import TileLayout, TilePerProduct
 from .. import float8, operands
 
 
@@ -34,23 +34,30 @@ class ConstantType(types.Type):
 class TileType(types.Type):
     """A tile in shared memory; at run time the address of its first element.
 
-    `threads` is the block that fills it.
+    `threads` is the block that fills it, unless there is one `per_product`.
     """
 
-    def __init__(self, layout: TileLayout, threads: int):
-        self.layout, self.threads = layout, threads
-        self.argument = operands.TileOperand(layout)
+    def __init__(self, layout: TileLayout, threads: int, per_product: TilePerProduct | None = None):
+        self.layout, self.threads, self.per_product = layout, threads, per_product
+        self.argument = operands.TileOperand(layout, per_product)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
+        if per_product:
+            place += f" for each {per_product.threads} threads {per_product.stride_bytes} bytes apart"
         super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
 
     @property
-    def key(self) -> tuple[TileLayout, int]:
-        return (self.layout, self.threads)
+    def key(self) -> tuple[TileLayout, int, TilePerProduct | None]:
+        return (self.layout, self.threads, self.per_product)
 
     @property
     def size_bytes(self) -> int:
-        """Shared memory that it takes."""
-        return self.layout.size_bytes
+        """Shared memory that it takes, or those of all products of the block."""
+        return self.per_product.size_bytes if self.per_product else self.layout.size_bytes
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes from one stage to the next."""
+        return self.per_product.size_bytes if self.per_product else self.layout.stage_bytes
 
     @property
     def element(self) -> types.Type:
@@ -67,7 +74,7 @@ class StackType(types.Type):
 
     def __init__(self, tile: TileType, stages: int):
         self.tile, self.stages = tile, stages
-        self.argument = operands.StackOperand(tile.layout, stages)
+        self.argument = operands.StackOperand(tile.layout, stages, tile.per_product)
         super().__init__(name=f"devmath.Stack({stages} x {tile.name})")
 
     @property
@@ -81,7 +88,7 @@ class StackType(types.Type):
     @property
     def size_bytes(self) -> int:
         """Shared memory of all stages."""
-        return self.stages * self.tile.layout.stage_bytes
+        return self.stages * self.tile.stage_bytes
 
 
 class FragmentType(types.Type):
@@ -131,12 +138,12 @@ class VectorType(types.Type):
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
+    return float8.numba_types()[dtype.name] if dtype.name in float8.NAMES else getattr(types, dtype.name)
 
 
 def value_type(dtype: DType) -> types.Type:
     """What an element is in kernel code: itself, or float32 for float8, with which Numba does not compute."""
-    return types.float32 if dtype.name in float8.TYPES else numba_type(dtype)
+    return types.float32 if dtype.name in float8.NAMES else numba_type(dtype)
 
 
 def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType | VectorType) -> bool:
@@ -175,7 +182,9 @@ def argument(ty: types.Type) -> operands.Argument:
 
 def element_name(array: types.Array) -> str:
     """Our name of an array's element type; Numba's where it is none of ours."""
-    return next((name for name, row in BY_NAME.items() if numba_type(row) == array.dtype), str(array.dtype))
+    rows = (row for row in BY_NAME.values() if row.name not in float8.NAMES)
+    found = next((row.name for row in rows if numba_type(row) == array.dtype), None)
+    return found or float8.name_of(array.dtype) or str(array.dtype)
 
 
 @register_model(ConstantType)

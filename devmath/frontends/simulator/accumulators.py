@@ -10,7 +10,7 @@ from ...dtypes import DType, lookup
 from .. import rules, vector_rules
 from ..operands import VectorOperand, seen_along
 from .block import Thread, current_thread
-from .bodies import reserve, simulated
+from .bodies import reserve, sharers, simulated, together
 from .calls import Call
 from .fragment import Fragment, Vector, gathered, held
 from .values import argument, converts_to, element, wide_type
@@ -52,7 +52,7 @@ def _simulate_reduction(name: str) -> None:
                 return rounded(operation(tile, axis=1 if made.axis == "row" else 0), made.dtype.numpy)
 
         call = Call.here(f"devmath.{name}")
-        values = thread.block.meet(thread, call, made.desc, acc.values.copy(), of_tile)
+        values = together(thread, call, sharers(made.desc), made.desc, of_tile, acc.values.copy())
         return held(thread, Vector(made, thread.thread_id, values))
 
     reduce.__name__ = name
@@ -83,7 +83,7 @@ def _simulate_vector(name: str) -> None:
             return whole
 
         call = Call.here(f"devmath.{name}")
-        whole = thread.block.meet(thread, call, made.desc, values, of_tile)
+        whole = together(thread, call, sharers(made.desc), made.desc, of_tile, values)
         return held(thread, Vector(made, thread.thread_id, whole))
 
     vector.__name__ = name

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ...blas_device import Gemm, Operand
+from ...errors import SimulationError
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...lto.gemm_register_operand import lies_as_operand
 from ...verbs import SIMULATED
-from .. import call_rules, rules
+from .. import call_rules, kernel_rules, rules
 from .block import Block, Thread, current_thread
 from .calls import Call, line_of_call
 from .fragment import Fragment, coordinates, gathered, held, owners, registers_of
@@ -33,24 +35,63 @@ def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
 
 @simulated
 def shared(operand: Any, stages: Any = None) -> Tile | Stack:
-    block = current_thread("shared").block
+    thread = current_thread("shared")
+    block = thread.block
     rules.descriptor("shared", argument(operand))
     count = None if stages is None else call_rules.constant("shared", "stages", argument(stages), 1)
     block.bind(operand.desc if isinstance(operand, Operand) else operand)
+    per_product = operand.per_product_on(None) if isinstance(operand, Operand) else None
+    first = _first_of_product(thread, per_product.threads) if per_product else 0
     layout, call = operand.layout, Call.here("devmath.shared")
     place = (*line_of_call(), layout, count)
     with block.lock:
-        if place not in block.tiles:
-            reserve(block, place, layout.size_bytes if count is None else count * layout.stage_bytes)
-            block.tiles[place] = Tile(block, layout, call) if count is None else Stack(block, layout, count, call)
-        return block.tiles[place]
+        if (place, first) not in block.tiles:
+            size_bytes = per_product.size_bytes if per_product else layout.size_bytes
+            stage_bytes = per_product.size_bytes if per_product else layout.stage_bytes
+            reserve(block, place, size_bytes if count is None else count * stage_bytes)
+            tiles = [Tile(block, layout, call, per_product, first) for _ in range(count or 1)]
+            block.tiles[place, first] = tiles[0] if count is None else Stack(tiles)
+        return block.tiles[place, first]
+
+
+def _first_of_product(thread: Thread, threads: int) -> int:
+    """Rank of the first of the threads that work on the product of this one."""
+    return thread.thread_id // threads * threads
+
+
+def together(
+    thread: Thread, call: Call, threads: int | None, same: Any, work: Callable[[list[Any]], Any], share: Any = None
+) -> Any:
+    """Make a call with all threads that must, and have `work` done once with the share of each; return its result.
+
+    Those are the threads of the block, where `threads` is None. Else those of the warp, so many of which share a
+    product, and agree on what is the `same`: the work is done once for each product.
+    """
+    if threads is None:
+        return thread.block.meet(thread, call, same, share, work)
+
+    def work_on_products(contributions: list[Any]) -> list[Any]:
+        products = [contributions[i : i + threads] for i in range(0, len(contributions), threads)]
+        for product in products:
+            if any(other != product[0][0] for other, _, _ in product):
+                raise SimulationError(f"the {threads} threads of a product must call {call} with the same arguments")
+        return [product[0][1]([share for _, _, share in product]) for product in products]
+
+    team = thread.block.warp_of(thread)
+    results = thread.block.meet(thread, call, threads, (same, work, share), work_on_products, team)
+    return results[(thread.thread_id - team.ranks.start) // threads]
+
+
+def sharers(mm: Gemm) -> int | None:
+    """Threads that share a product, where a block computes several."""
+    return None if mm.execution == "block" else mm.threads_per_gemm
 
 
 def reserve(block: Block, place: Any, size_bytes: int) -> None:
     """Count shared memory, and refuse more than any architecture has."""
     block.shared_bytes[place] = size_bytes
     arch = max(ARCHITECTURES, key=shared_memory_limit_bytes)
-    rules.shared_memory(sum(block.shared_bytes.values()), arch)
+    kernel_rules.shared_memory(sum(block.shared_bytes.values()), arch)
 
 
 @simulated
@@ -78,17 +119,25 @@ def transform_index(desc: Any) -> int:
 
 
 @simulated
-def wait(pending: Any = 0) -> None:
+def gemm_index(desc: Any) -> int:
+    thread = current_thread("gemm_index")
+    mm = rules.descriptor("gemm_index", argument(desc))
+    thread.block.bind(mm)
+    return thread.blockIdx.x * mm.gemms_per_block + thread.thread_id // mm.threads_per_gemm
+
+
+@simulated
+def wait(*args: Any, pending: Any = None) -> None:
     thread = current_thread("wait")
+    mm, spared = call_rules.wait(*map(argument, args), pending=None if pending is None else argument(pending))
     block = thread.block
-    spared = call_rules.constant("wait", "pending", argument(pending), 0)
+    team = block.team if mm is None or mm.execution == "block" else block.warp_of(thread)
 
     def complete(_: list[None]) -> None:
-        while len(block.landing) > spared:
-            block.landing.popleft().land()
-        block.epoch += 1
+        block.land(team, spared)
+        block.pass_epoch(team)
 
-    block.meet(thread, Call.here("devmath.wait"), spared, None, complete)
+    block.meet(thread, Call.here("devmath.wait"), spared, None, complete, team)
 
 
 @simulated
@@ -97,22 +146,31 @@ def load(source: Any, target: Any, *row: Any) -> None:
     rules.load(argument(source), argument(target), *map(argument, row))
     call = Call.here("devmath.load")
     if isinstance(target, Fragment):
-        origin: Any = source if isinstance(source, Tile) else _rows_of(source)
-        _load_fragment(call, origin, target, np.full(target.size, row[0]) if row else target.rows)
+        _load_fragment(call, *_matrix_and_rows(source, target, row), target)
         return
-    array = _rows_of(source)
+    array = _rows_of(source, *row)
 
-    def copy(_: list[None]) -> None:
+    def copy(_: list[Any]) -> None:
         values = np.zeros(target.shape, array.dtype)
         corner = _corner(array, target.shape)
         values[: corner.shape[0], : corner.shape[1]] = corner
         target.write(call, values, landing=True)
-        thread.block.landing.append(target)
 
-    thread.block.meet(thread, call, (_view(array), target.identity), None, copy)
+    together(thread, call, _sharers_of(target), (_view(array), target.identity), copy)
 
 
-def _load_fragment(call: Call, source: Tile | np.ndarray, target: Fragment, rows: np.ndarray) -> None:
+def _sharers_of(tile: Tile) -> int | None:
+    return tile.per_product.threads if tile.per_product else None
+
+
+def _matrix_and_rows(other: Any, fragment: Fragment, row: tuple[Any, ...]) -> tuple[Tile | np.ndarray, np.ndarray]:
+    """What a fragment is copied to or from, a tile or a matrix, and the row there of each register."""
+    if fragment.is_transform:
+        return _rows_of(other), np.full(fragment.size, row[0])
+    return other if isinstance(other, Tile) else _rows_of(other, *row), fragment.rows
+
+
+def _load_fragment(call: Call, source: Tile | np.ndarray, rows: np.ndarray, target: Fragment) -> None:
     """A thread's own elements, each from its row of `rows`; zero where there is none."""
     exists = _exists(target, source, rows)
     where = rows[exists], target.cols[exists]
@@ -130,19 +188,18 @@ def _exists(fragment: Fragment, other: Tile | np.ndarray, rows: np.ndarray) -> n
 def store(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("store")
     rules.store(argument(source), argument(target), *map(argument, row))
-    destination: Any = target if isinstance(target, Tile) else _rows_of(target)
     call = Call.here("devmath.store")
     if isinstance(source, Fragment):
-        rows = np.full(source.size, row[0]) if row else source.rows
-        _store_fragment(call, source, destination, rows)
+        _store_fragment(call, source, *_matrix_and_rows(target, source, row))
         return
+    destination = _rows_of(target, *row)
 
-    def copy(_: list[None]) -> None:
+    def copy(_: list[Any]) -> None:
         corner = _corner(destination, source.shape)
         values = source.read(call)[: corner.shape[0], : corner.shape[1]]
         corner[...] = convert(values, destination.dtype)
 
-    thread.block.meet(thread, call, (source.identity, _view(destination)), None, copy)
+    together(thread, call, _sharers_of(source), (source.identity, _view(destination)), copy)
 
 
 def _store_fragment(call: Call, source: Fragment, destination: Tile | np.ndarray, rows: np.ndarray) -> None:
@@ -155,9 +212,13 @@ def _store_fragment(call: Call, source: Fragment, destination: Tile | np.ndarray
         destination[where] = convert(values, destination.dtype)
 
 
-def _rows_of(value: Any) -> np.ndarray:
-    """An array, 2-D; a 1-D one is one row."""
+def _rows_of(value: Any, index: int = 0) -> np.ndarray:
+    """An array, 2-D; a 1-D one is one row, a 3-D one a batch of matrices: that at `index`, or one of no rows."""
     array = unwrap(value)
+    if array.ndim == 3:
+        exists = 0 <= index < array.shape[0]
+        # A view, not an array of its own: all threads must have the same.
+        return array[index] if exists else as_strided(array, (0, array.shape[2]), array.strides[1:])
     return array[None, :] if array.ndim == 1 else array
 
 
@@ -187,9 +248,11 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
     thread.block.bind(mm)
     call = Call.here("devmath.gemm")
 
-    def update(_: list[None]) -> None:
+    first = _first_of_product(thread, mm.plan.threads)
+
+    def update(_: list[Any]) -> None:
         # Each element of C belongs to the thread that holds its sum. Sums are rounded once, then scaled in their type.
-        dtype, owner = mm.accumulator_dtype, owners(mm.plan.fragment, mm.plan.threads)
+        dtype, owner = mm.accumulator_dtype, first + owners(mm.plan.fragment, mm.plan.threads)
         with np.errstate(all="ignore"):
             result = alpha * convert(_product(mm, tile_a.read(call), tile_b.read(call)), dtype)
             if beta != 0:
@@ -197,7 +260,7 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
         tile_c.write(call, result, thread=owner)
 
     same = (mm, tile_a.identity, tile_b.identity, tile_c.identity, alpha.tobytes(), beta.tobytes())
-    thread.block.meet(thread, call, same, None, update)
+    together(thread, call, sharers(mm), same, update)
 
 
 def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> None:
@@ -215,8 +278,9 @@ def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> No
         left = gathered(a.map, shares, a.dtype.numpy) if tile_a is None else tile_a.read(call)
         return _product(mm, left, tile_b.read(call))
 
-    sums = thread.block.meet(thread, call, same, share, multiply)
-    rows, cols, inside = (table[thread.thread_id] for table in coordinates(mm.plan.fragment, mm.plan.threads))
+    sums = together(thread, call, sharers(mm), same, multiply, share)
+    tables = coordinates(mm.plan.fragment, mm.plan.threads)
+    rows, cols, inside = (table[thread.thread_id % mm.plan.threads] for table in tables)
     with np.errstate(all="ignore"):
         total = accumulators[inside].astype(sums.dtype) + sums[rows[inside], cols[inside]]
     accumulators[inside] = convert(total, accumulators.dtype)

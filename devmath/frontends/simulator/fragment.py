@@ -63,7 +63,7 @@ class Fragment(operands.FragmentOperand):
         self.values = poisoned(self.size, self.dtype)
         if isinstance(desc, Gemm):
             self.values[:] = 0
-        self.rows, self.cols, self.inside = (table[thread] for table in coordinates(self.map, desc.plan.threads))
+        self.rows, self.cols, self.inside = (of[thread % len(of)] for of in coordinates(self.map, desc.plan.threads))
 
     @property
     def size(self) -> int:
@@ -120,7 +120,8 @@ class Vector(operands.VectorOperand):
     def __init__(self, made: operands.VectorOperand, thread: int, values: np.ndarray):
         super().__init__(made.desc, made.axis, made.dtype)
         self.thread = thread
-        self.rows = rows_of_slots(self.map, made.desc.plan.threads)[thread]
+        rows = rows_of_slots(self.map, made.desc.plan.threads)
+        self.rows = rows[thread % len(rows)]
         self.inside = self.rows < self.map.rows
         self.values = poisoned(self.slots, self.dtype)
         self.values[self.inside] = values[self.rows[self.inside]]

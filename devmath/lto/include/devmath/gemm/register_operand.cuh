@@ -26,8 +26,8 @@ struct RegisterOperand {
     return k + 6 < k_extent || k + lane % 4 * 2 < k_extent ? x : Element{};
   }
 
-  /// Of 16-bit elements, what an instruction takes of 16 rows and 16 values of k from (row, k) on: neighbours along k in
-  /// one register, q of row half q % 2 and k half q / 2.
+  /// Of 16-bit elements, what an instruction takes of 16 rows and 16 values of k from (row, k) on: neighbours along k
+  /// in one register, q of row half q % 2 and k half q / 2.
   DEVMATH_DEVICE void pack(u32* packed, int row, int k, int lane) const {
     DEVMATH_UNROLL
     for (int q = 0; q < 4; ++q) {
