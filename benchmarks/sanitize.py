@@ -31,6 +31,7 @@ GEMMS = (
     devmath.Gemm(50, 40, 24, "bfloat16", a_order="col", threads=96),
     devmath.Gemm(64, 64, 32, "float64"),
     devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
+    devmath.Gemm(128, 64, 64, "int8"),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
