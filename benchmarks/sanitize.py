@@ -31,6 +31,8 @@ GEMMS = (
     devmath.Gemm(50, 40, 24, "bfloat16", a_order="col", threads=96),
     devmath.Gemm(64, 64, 32, "float64"),
     devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
+    devmath.Gemm(50, 40, 33, "int8", a_order="col", b_dtype="uint8"),
+    devmath.Gemm(64, 48, 64, "float8_e4m3fn", b_order="col"),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
@@ -39,7 +41,7 @@ FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), de
 def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each product through a tile, and in two steps through an accumulator: name, error, bound of the error."""
     for mm in GEMMS:
-        scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
+        scalar, bound = mm.accumulator_dtype.type, oracle.gemm_bound(mm, mm.c_dtype)
         for make, depth in (
             (kernels.gemm_tile, mm.k),
             (kernels.gemm_accumulator, 2 * mm.k),
@@ -47,7 +49,7 @@ def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
         ):
             a, b = oracle.operands(rng, mm, depth)
             da, db, want = on_device(a), on_device(b), oracle.product(a, b)
-            c = cuda.to_device(np.full((mm.m, mm.n), np.nan, mm.c_dtype))
+            c = cuda.to_device(oracle.unset((mm.m, mm.n), mm.c_dtype))
             arguments = (scalar(1), da, db, scalar(0), c) if make is kernels.gemm_tile else (da, db, c)
             make(mm)[1, mm.block_dim](*arguments)
             yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
