@@ -33,6 +33,8 @@ GEMMS = (
     devmath.Gemm(64, 64, 32, "float32", math="tf32", a_order="col"),
     devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
     devmath.Gemm(128, 64, 64, "int8"),
+    devmath.Gemm(50, 40, 33, "int8", a_order="col", b_dtype="uint8"),
+    devmath.Gemm(64, 48, 64, "float8_e4m3fn", b_order="col"),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
