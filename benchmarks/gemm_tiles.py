@@ -1,16 +1,19 @@
 """Products of tiles in shared memory, over and over, on every multiprocessor: the speed of the block-level product.
 
-    python -m benchmarks.gemm_tiles [--peer] [--only TEXT] [--json PATH] [--plot PATH]
+    python -m benchmarks.gemm_tiles [--peer] [--only TEXT ...] [--jobs N] [--json PATH] [--plot PATH]
 
 Every block loads its operands once and adds their product to its accumulator `--repeats` times. With --peer cases that
 nvmath.device has too run beside it, in both of its forms: C in shared memory, and C in registers.
 """
 
 import argparse
+import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -95,6 +98,10 @@ CASES = (
 )
 
 PEER_FORMS = {"C in shared": peers.nvmath_tile_in_shared, "C in registers": peers.nvmath_tile_in_registers}
+
+
+#: Held while the GPU is timed: cases that are built side by side are measured one after another.
+_turn: list[AbstractContextManager[Any]] = [nullcontext()]
 
 
 @dataclass
@@ -218,8 +225,9 @@ def measure(case: Case, mm: devmath.Gemm, forms: Mapping[str, Build], repeats: i
     nvrtc_s = first_kernel.SPENT["nvrtc"]
     contenders |= {form: build(mm, a, b) for form, build in forms.items()}
     runs = {name: _run(contender, repeats) for name, contender in contenders.items()}
-    seconds = median_of_allocations([seconds_each(runs, rounds, LAUNCHES)])
-    hertz = _clock_under(runs["devmath"], seconds["devmath"])
+    with _turn[0]:
+        seconds = median_of_allocations([seconds_each(runs, rounds, LAUNCHES)])
+        hertz = _clock_under(runs["devmath"], seconds["devmath"])
     flop = 2 * (4 if np.iscomplexobj(a) else 1) * mm.m * mm.n * mm.k * repeats
     want = product(a, b)
     measured = {
@@ -247,6 +255,30 @@ def measure(case: Case, mm: devmath.Gemm, forms: Mapping[str, Build], repeats: i
         devmath=measured.pop("devmath"),
         nvmath=measured,
     )
+
+
+def measure_all(
+    cases: Sequence[Case], forms: Mapping[str, Build], repeats: int, rounds: int, jobs: int, cache: str
+) -> list[Row]:
+    """Measure cases, in processes of their own; `cache` is an empty folder, as NVRTC's time is part of the table."""
+    context = multiprocessing.get_context("spawn")
+    begin = (context.Lock(), cache)
+    rows = []
+    with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=begin) as pool:
+        tasks = [
+            pool.submit(measure, case, case.descriptor(), forms if case.peer else {}, repeats, rounds) for case in cases
+        ]
+        for task in tasks:
+            rows.append(task.result())
+            print(f"measured {rows[-1].case}: {rows[-1].devmath.tflops:.1f} TFLOP/s", flush=True)
+    return rows
+
+
+def _begin(turn: AbstractContextManager[Any], cache: str) -> None:
+    """What a process does first."""
+    _turn[0] = turn
+    os.environ["DEVMATH_CACHE_DIR"] = cache
+    first_kernel.watch_compilers()
 
 
 def _run(contender: Contender, repeats: int) -> Callable[[], None]:
@@ -328,7 +360,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="store_true", help="nvmath.device too; a minute of compiling for each case")
     parser.add_argument("--peer-threads", type=int, help="threads of its blocks (default: what it suggests)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this text")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="cases whose name contains such a text")
+    parser.add_argument("--jobs", type=int, default=1, help="cases to build side by side (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2000, help="products a block (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="measurements (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the measurements here")
@@ -339,20 +372,9 @@ def main() -> None:
         forms = {form: partial(nvmath, form, options.peer_threads) for form in PEER_FORMS}
     elif options.peer:
         print("nvmath is not installed: our columns alone")
-    first_kernel.watch_compilers()
-    rows = []
+    cases = [case for case in CASES if any(text in str(case) for text in options.only)]
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["DEVMATH_CACHE_DIR"] = folder  # empty: NVRTC's time is part of the table
-        for case in CASES:
-            if options.only not in str(case):
-                continue
-            try:
-                mm = case.descriptor()
-            except TypeError as error:
-                print(f"skipped {case}: {error}")
-                continue
-            rows.append(measure(case, mm, forms if case.peer else {}, options.repeats, options.rounds))
-            print(f"measured {case}: {rows[-1].devmath.tflops:.1f} TFLOP/s", flush=True)
+        rows = measure_all(cases, forms, options.repeats, options.rounds, options.jobs, folder)
     peer_threads = options.peer_threads or "suggested"
     about = report.environment(repeats=options.repeats, rounds=options.rounds, peer_threads=peer_threads)
     if options.json:

@@ -57,7 +57,8 @@ class Gemm(KernelConstant):
         Element type of B where it is another: int8 and uint8 mix, and so do the two float8 types. Default `dtype`.
     accumulator_dtype : dtype, optional
         Type of the sums, of `alpha` and of `beta`: float32 for all of 8 and 16 bits that is no integer, int32 for int8
-        and uint8, else `dtype`.
+        and uint8, else `dtype`. For float16 and float8 also float16: half the registers, on some GPUs twice the speed,
+        but 11 bits of precision, and infinite beyond 65504.
     execution : {"block", "warp", "thread"}, optional
         Who computes a product: the whole block (default); some lanes of one warp, for small products of which a block
         computes many; or a single thread, for extents up to 8. The last two need no barrier of the block:
@@ -107,7 +108,7 @@ class Gemm(KernelConstant):
             check_choice(name, getattr(self, name), ORDERS)
         element = dtypes.lookup(self.dtype, "dtype", dtypes_of(GEMM_VARIANTS))
         other = dtypes.lookup(self.b_dtype or element, "b_dtype", (element.name, *element.partners))
-        sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", (element.accumulator,))
+        sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", _sum_types(element))
         result = dtypes.lookup(self.c_dtype or sums, "c_dtype", _result_types(element, other, sums))
         check_choice("math", self.math, MATH)
         for name in ("a_conj", "b_conj"):
@@ -140,9 +141,11 @@ class Gemm(KernelConstant):
         math = "" if self.math == "ieee" else f", math={self.math!r}"
         conj = "".join(f", {x}_conj=True" for x in "ab" if getattr(self, f"{x}_conj"))
         forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
+        is_usual = self.accumulator_dtype.name == dtypes.lookup(self.dtype).accumulator
+        sums = "" if is_usual else f", accumulator_dtype={self.accumulator_dtype}"
         shared = f"execution={self.execution!r}, gemms_per_block={self.gemms_per_block}"
         block = f"threads={self.threads}" if self.execution == "block" else shared
-        fields = f"{self.dtype}{b_dtype}{columns}{c_dtype}{math}{conj}{forced}, {block}"
+        fields = f"{self.dtype}{b_dtype}{columns}{sums}{c_dtype}{math}{conj}{forced}, {block}"
         return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
     def _check_memory(self, itemsize: int, products: int) -> None:
@@ -268,6 +271,11 @@ class Gemm(KernelConstant):
         return (self.threads, 1)
 
 
+def _sum_types(a: dtypes.DType) -> tuple[str, ...]:
+    """Names of the types that sums of products may have."""
+    return (a.accumulator, "float16") if a.name == "float16" or a.name.startswith("float8") else (a.accumulator,)
+
+
 def _result_types(a: dtypes.DType, b: dtypes.DType, sums: dtypes.DType) -> tuple[str, ...]:
     """Names of the types that C may have."""
     if a.is_integer:
@@ -385,6 +393,6 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     Notes
     -----
     Collective: every thread of the block calls it; with `execution` "warp" or "thread" every thread of the warp. It
-    holds no barrier: `devmath.wait` before it makes the operands visible, `devmath.wait` after it lets others read
-    `c`, or overwrite `a` and `b`.
+    holds no barrier to rely on: `devmath.wait` before it makes the operands visible, `devmath.wait` after it lets
+    others read `c`, or overwrite `a` and `b`.
     """

@@ -33,6 +33,8 @@ class TileLayout:
     swizzle : {0, 2, 4, 8}
         0 for none. Otherwise chunk ``c`` of line ``l`` lies at chunk ``c ^ (l // (8 // swizzle) % swizzle)``: the
         pattern that the hardware names 32-, 64- and 128-byte swizzle for lines of just that length, `ld`.
+    copies : int, optional
+        Tiles that memory is set aside for, one after another; those after the first are a variant's scratch memory.
     """
 
     dtype: DType
@@ -42,6 +44,7 @@ class TileLayout:
     ld: int
     lines_allocated: int
     swizzle: int = 0
+    copies: int = 1
 
     @property
     def lines(self) -> int:
@@ -61,7 +64,7 @@ class TileLayout:
     @property
     def size_bytes(self) -> int:
         """Shared memory that the tile takes."""
-        return self.panels * self.lines_allocated * self.ld * self.dtype.itemsize
+        return self.copies * self.panels * self.lines_allocated * self.ld * self.dtype.itemsize
 
     @property
     def alignment_bytes(self) -> int:
@@ -75,8 +78,8 @@ class TileLayout:
 
     def can_serve_as(self, wanted: "TileLayout") -> bool:
         """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
-        if self.panels > 1:
-            return self == wanted  # `lines_allocated` says where the second panel starts
+        if self.panels > 1 or self.copies > 1:
+            return self == wanted  # `lines_allocated` says where the second panel, or copy, starts
         same = replace(self, lines_allocated=wanted.lines_allocated) == wanted
         return same and self.lines_allocated >= wanted.lines_allocated
 

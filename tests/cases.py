@@ -78,6 +78,10 @@ GEMM_CASES = (
     *(_gemm(24, 20, 32, "float8_e4m3fn", small=True, c_dtype=c) for c in (*HALF, "float8_e4m3fn")),
     _gemm(64, 48, 64, "float8_e5m2", c_dtype="float8_e5m2", c_order="col"),
     _gemm(64, 64, 32, "int8", threads=1024),
+    # Sums in float16.
+    _gemm(33, 47, 19, "float16", small=True, accumulator_dtype="float16"),
+    _gemm(64, 64, 64, "float16", b_order="col", accumulator_dtype="float16"),
+    _gemm(17, 20, 33, "float8_e5m2", small=True, accumulator_dtype="float16"),
     # Widths that are no powers of two (Fuser#4771), integers exact.
     *(_gemm(64, n, 128, "float16") for n in (24, 40, 72, 80, 96, 104, 112, 144, 160)),
     *(_gemm(128, n, 128, "float16") for n in (104, 192, 200)),

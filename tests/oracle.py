@@ -90,6 +90,6 @@ def gemm_error(got: Any, want: Any) -> float:
 
 
 def gemm_bound(mm: devmath.Gemm, dtype: Any) -> float:
-    """Bound of the error of a product that is returned as `dtype`, on any tensor core: float8 sums may keep 14 bits."""
-    bound = GEMM_BOUND[np.dtype(dtype).name]
-    return max(bound, 2.0**-8) if "float8" in mm.dtype.name else bound
+    """Bound of the error of a product that is returned as `dtype`, on any tensor core: some keep 11 bits, or 14."""
+    is_coarse = mm.accumulator_dtype == np.float16 or "float8" in mm.dtype.name
+    return max(GEMM_BOUND[np.dtype(dtype).name], 2.0**-8 if is_coarse else 0)

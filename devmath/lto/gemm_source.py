@@ -9,7 +9,7 @@ def tile_form(plan: GemmPlan, forms: tuple[str, ...], symbol: str) -> str:
     """Source of ``C = alpha A B + beta C`` in shared memory.
 
     The function is ``void symbol(alpha, const void* a, int lda, const void* b, int ldb, beta, void* c, int ldc)``;
-    alpha and beta are one scalar of the accumulator's type, or two (real, imaginary).
+    alpha and beta are one scalar of the accumulator's type, or two (real, imaginary), or the bits of a float16.
 
     Parameters
     ----------
@@ -70,6 +70,8 @@ def _operand_text(plan: GemmPlan, name: str, form: str) -> str:
 
 def _scalar(dtype: DType, name: str) -> tuple[str, str]:
     """Declaration of a scalar parameter, and the expression that reads it."""
+    if dtype.name == "float16":  # a struct by value would not be passed as Numba passes a half
+        return f"unsigned short {name}", f"Accumulator{{{name}}}"
     if not dtype.is_complex:
         return f"{element_text(dtype)} {name}", name
     real = element_text(BY_NAME[dtype.real])

@@ -24,10 +24,9 @@ ARCHITECTURES = ("sm_90a",)
 M = 64  # rows of the instruction, for each warpgroup
 
 _WARPGROUP = 128
-_MAX_THREADS = 512  # beyond, registers allow narrow instructions only, which wait for shared memory
 _K_BYTES = 32
-_N_STEP, _MAX_N = 8, 256
-_MIN_N = 16
+_MAX_N = 256
+_MIN_N, _MIN_N_OF_PASSES = 16, 32
 _MIN_COVERAGE = 0.62  # of what is multiplied is kept; mma.sync, of finer blocks, reaches 62 % of the rate of wgmma
 
 
@@ -41,10 +40,13 @@ class Method:
         Instructions for each 64 x n x 32 bytes.
     a_registers : int
         Registers that hold A; 0 where it is read from shared memory.
+    max_threads : int
+        Of a block. Beyond 512 registers allow narrow instructions only, which wait for shared memory.
     """
 
     terms: int = 1
     a_registers: int = 0
+    max_threads: int = 512
 
     def pass_registers(self, pass_words: int) -> int:
         """Registers that a pass takes beside the accumulators of the caller: several terms are summed up apart."""
@@ -95,13 +97,15 @@ class Tiling:
         )
 
 
-def obstacle(problem: GemmProblem) -> str | None:
+def obstacle(problem: GemmProblem, method: Method) -> str | None:
     """Why wgmma cannot compute a product, as the end of a sentence; None where it can."""
     if problem.k % k_step(problem):
         return f"k must be a multiple of {k_step(problem)}, got {problem.k}"  # values past it cannot be masked
+    if problem.accumulator.name == "float16":
+        return "its sums are float32, not float16"
     threads = problem.threads
-    if threads is not None and (threads % _WARPGROUP or threads > _MAX_THREADS):
-        return f"threads must be a multiple of {_WARPGROUP} up to {_MAX_THREADS}, got {threads}"
+    if threads is not None and (threads % _WARPGROUP or threads > method.max_threads):
+        return f"threads must be a multiple of {_WARPGROUP} up to {method.max_threads}, got {threads}"
     return None
 
 
@@ -121,6 +125,8 @@ def drawback(problem: GemmProblem, method: Method) -> str | None:
         return f"only {kept:.0%} of what it multiplies would be kept"
     if tiling.words > most and m * n <= most * threads:
         return f"its accumulators do not fit the registers of {threads} threads"
+    if tiling.n < min(n, _MIN_N_OF_PASSES):
+        return f"{threads} threads have registers for instructions of {tiling.n} columns only"
     return None
 
 
@@ -154,7 +160,7 @@ def _tilings(problem: GemmProblem, method: Method) -> Iterator[Tiling]:
     free = registers_of_thread(threads) - MIN_OTHER_REGISTERS
     for group_cols in (cols for cols in range(1, groups + 1) if groups % cols == 0):
         group_rows = groups // group_cols
-        for width in range(_N_STEP, min(_MAX_N, round_up(n, _N_STEP)) + 1, _N_STEP):
+        for width in _widths(problem):
             row_passes, col_passes = -(-m // (group_rows * M)), -(-n // (group_cols * width))
             tiling = Tiling(group_rows, group_cols, width, row_passes, col_passes)
             words = tiling.pass_words
@@ -165,10 +171,19 @@ def _tilings(problem: GemmProblem, method: Method) -> Iterator[Tiling]:
                 yield tiling
 
 
+def _widths(problem: GemmProblem) -> Iterator[int]:
+    """Numbers of columns that the instruction takes, up to the first that is enough."""
+    for width in range(8, _MAX_N + 1, 8):
+        if not problem.a.is_integer or width <= 32 or width % 16 == 0:
+            yield width
+            if width >= problem.n:
+                return
+
+
 def _cost(tiling: Tiling, problem: GemmProblem, method: Method) -> tuple[float, ...]:
     """Order of preference: fits the register form; leaves registers to a pass there; cycles of the SM."""
     threads = threads_of(problem)
-    fixed = 80  # fence, first read, wait
+    fixed = 80 * method.terms  # fence, first read, wait
     passes = tiling.row_passes * tiling.col_passes
     free = registers_of_thread(threads) - MIN_OTHER_REGISTERS - tiling.words
     instructions = threads // _WARPGROUP * problem.k // k_step(problem)
@@ -190,30 +205,38 @@ def _panel_length(line: int, itemsize: int) -> int:
     return narrow if line <= narrow else min((wide, middle), key=lambda length: round_up(line, length))
 
 
-def panel_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int]) -> TileLayout:
+def panel_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int], copies: int = 1) -> TileLayout:
     """Tile of panels that are just as wide as their swizzle; `reach` is the (rows, columns) extent that is read."""
     lines, positions = reach if order == "row" else reach[::-1]
     length = _panel_length(positions, dtype.itemsize)
     swizzle = length * dtype.itemsize // CHUNK_BYTES
-    return TileLayout(dtype, rows, cols, order, length, round_up(lines, 8), swizzle)
+    return TileLayout(dtype, rows, cols, order, length, round_up(lines, 8), swizzle, copies)
 
 
-_PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
+_PTX = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "tf32",
+    "int8": "s8",
+    "uint8": "u8",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+}
 
 
 def instruction(problem: GemmProblem, n: int) -> str:
     """The line by which a unit declares its instruction of wgmma.cuh, with `n` columns."""
     a, b = problem.a, problem.b
+    sums, macro, scales = ("s32", "INTS", "") if a.is_integer else ("f32", "FLOATS", ", 1, 1")
     first = n // 2  # the operands that follow the accumulators
-    scales = ", 1, 1"
     majors = (f", %{first + 3}, %{first + 4}", f", %{first + 6}") if a.itemsize == 2 else ("", "")
     arguments = [
         str(n),
         element_text(a),
         element_text(b),
-        f'"m64n{n}k{k_step(problem)}.f32.{_PTX[a.name]}.{_PTX[b.name]}"',
+        f'"m64n{n}k{k_step(problem)}.{sums}.{_PTX[a.name]}.{_PTX[b.name]}"',
         element_text(problem.accumulator),
-        "FLOATS",
+        macro,
         str(n // 8),
         *(str(first + i) for i in range(6)),
         *(f'"{scales}{major}"' for major in majors),

@@ -23,7 +23,6 @@ MULTIPLY = {"float64": "DFMA", "complex128": "DFMA", "float32": "FFMA", "complex
 INSTRUCTIONS = {
     "wgmma": ("HGMMA",),
     "wgmma_tf32": ("HGMMA",),
-    "mma_sync": ("HMMA.16816.F32", "LDSM.16"),
     "mma_f64": ("DMMA",),
     "mma_tf32": ("HMMA.1688.F32.TF32",),
     "fma": ("LDS.128",),
@@ -52,18 +51,21 @@ def build(make, mm, arch="sm_90a"):
 def assert_multiplies(mm, binary, arch="sm_90a"):
     variant = mm.plan_on(arch).variant
     names = [MULTIPLY[mm.dtype.name]] if variant == "fma" else []
-    if mm.dtype.itemsize == 1 and variant == "mma_sync":
-        names = [multiply_of_bytes(mm, arch), "LDSM.16"]
+    if mm.dtype.itemsize == 1 and variant == "wgmma":
+        names = ["IGMMA" if mm.accumulator_dtype.kind == "i" else "QGMMA"]
+    elif variant == "mma_sync":
+        names = [mma_sync(mm, arch), "LDSM.16"]
     else:
         names += INSTRUCTIONS[variant]
     assert [name for name in names if not binary.count(name)] == []
 
 
-def multiply_of_bytes(mm, arch):
-    """Where there is no instruction for float8, ptxas or we have two for halves."""
+def mma_sync(mm, arch):
+    """The multiply of a warp. Where there is none for float8, ptxas or we have two for halves."""
     if mm.accumulator_dtype.kind == "i":
         return "IMMA.16832"
-    return "QMMA.16832.F32" if arch in ("sm_89", "sm_120a") else "HMMA.16816.F32"
+    has_float8 = "float8" in mm.dtype.name and arch in ("sm_89", "sm_120a")
+    return f"{'QMMA.16832' if has_float8 else 'HMMA.16816'}.F{8 * mm.accumulator_dtype.itemsize}"
 
 
 def test_the_cases_cover_every_variant_and_dtype():

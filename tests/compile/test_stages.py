@@ -63,7 +63,8 @@ def test_a_transform_pipelined_through_tiles(arch):
 def test_memory_of_all_stages(arch):
     mm = devmath.Gemm(64, 64, 64, "float16")
     binary = link(kernels.gemm_pipelined(mm, 4), matrices(mm), arch)
-    size_bytes = 4 * (mm.a.layout_on(arch).stage_bytes + mm.b.layout_on(arch).stage_bytes)
+    plan = mm.plan_on(arch)
+    size_bytes = 4 * (plan.a.stage_bytes + plan.b.stage_bytes)
     assert size_bytes > 48 * 1024
     assert size_bytes <= binary.shared_bytes + binary.dynamic_bytes <= size_bytes + 1024
 

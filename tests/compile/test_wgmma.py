@@ -56,6 +56,9 @@ INSTRUCTIONS = {
     "float16": "HGMMA.64x{}x16.F32",
     "bfloat16": "HGMMA.64x{}x16.F32.BF16",
     "float32": "HGMMA.64x{}x8.F32.TF32",
+    "int8": "IGMMA.64x{}x32.S8.S8",
+    "float8_e4m3fn": "QGMMA.64x{}x32.F32.E4M3.E4M3",
+    "float8_e5m2": "QGMMA.64x{}x32.F32.E5M2.E5M2",
 }
 
 
@@ -108,7 +111,8 @@ def test_a_16_bit_result():
 
 @pytest.mark.parametrize("dtype", INSTRUCTIONS)
 def test_the_instruction_has_every_width_and_both_places_of_a(dtype):
-    arguments, widths = problem(64, 256, 64, dtype), range(8, 257, 8)
+    arguments = problem(64, 256, 64, dtype)
+    widths = [n for n in range(8, 257, 8) if not arguments.a.is_integer or n <= 32 or n % 16 == 0]
     element, sums = element_text(arguments.a), element_text(arguments.accumulator)
     can_transpose = arguments.a.itemsize == 2
     declared = "\n".join(instruction(arguments, width) for width in widths)
@@ -148,6 +152,26 @@ def test_tf32_in_each_order(make, size, passes, orders):
     m, n, k, threads = size
     binary = build(make, descriptor((m, n, k // 2, threads), "float32", orders, math="tf32"))
     assert_multiplies(binary, k // 16 * (passes if make is kernels.gemm_accumulator else 1))
+
+
+@pytest.mark.parametrize("size", [size for size, _ in PRODUCTS], ids=str)
+@pytest.mark.parametrize("orders", ["rcr", "crr"])
+@pytest.mark.parametrize("make", [kernels.gemm_accumulator, kernels.gemm_bias])
+def test_three_terms_take_three_instructions(make, size, orders):
+    """A comes into registers by ldmatrix, a step of k at a time; in a pass the small part of B is written once."""
+    m, n, k, threads = size
+    mm = descriptor((m, n, k // 2, threads), "float32", orders, math="3xtf32")
+    plan, binary = mm.plan_on("sm_90a"), build(make, mm)
+    passes = plan.fragment.size * 2 // int(plan.template.split(",")[1])  # more than where sums are not kept twice
+    assert binary.count("HGMMA") == 3 * passes * mm.k // 8
+    assert binary.count("LDSM.16.M88.4") == passes * mm.k // 8
+    assert binary.count("BAR.RED.OR") == 1
+
+
+@pytest.mark.parametrize("make", [kernels.gemm_accumulator, kernels.gemm_tile])
+@pytest.mark.parametrize("size", [(128, 128, 32, 256), (192, 104, 72, 384), (192, 160, 24, 384), (100, 72, 40, 128)])
+def test_three_terms_stay_in_registers(make, size):
+    assert build(make, descriptor(size, "float32", "rcr", math="3xtf32")).count("HGMMA") > 0
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,13 @@ FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragm
 SANITIZERS = ["-fsanitize=address,alignment,bounds", "-fno-sanitize-recover=all"]
 
 
+#: How a scalar of a request is passed to a unit, by the type of the sums where it is not as it is.
+SCALARS = {
+    "float16": "devmath::convert<devmath::Half>(call.request.{0}[0]).bits",
+    **dict.fromkeys(("complex64", "complex128"), "call.request.{0}[0], call.request.{0}[1]"),
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """One unit: a problem, and how its operands are stored."""
@@ -35,6 +42,7 @@ class Case:
     math: str = "ieee"
     conj: tuple[bool, bool] = (False, False)
     b_dtype: str | None = None
+    sums: str | None = None
 
     @property
     def plan(self) -> GemmPlan:
@@ -43,7 +51,10 @@ class Case:
     @property
     def problem(self) -> GemmProblem:
         plain = problem(self.m, self.n, self.k, self.dtype, self.orders, self.threads, self.c_dtype, self.math)
-        return replace(plain, conj=self.conj, b=BY_NAME[self.b_dtype or self.dtype])
+        changes = {"conj": self.conj, "b": BY_NAME[self.b_dtype or self.dtype]}
+        if self.sums:
+            changes |= {"accumulator": BY_NAME[self.sums], "c": BY_NAME[self.c_dtype or self.sums]}
+        return replace(plain, **changes)
 
     def layout(self, name: str) -> TileLayout:
         """Where "a", "b" or "c" lies, but for the leading dimension of a plain array."""
@@ -174,7 +185,7 @@ class Program:
 def _program_text(cases: list[Case]) -> str:
     parts = ['#include "gemm_block.hpp"\n']
     for i, case in enumerate(cases):
-        scalars = ("call.request.{0}[0]", "call.request.{0}[0], call.request.{0}[1]")[case.plan.accumulator.is_complex]
+        scalars = SCALARS.get(case.plan.accumulator.name, "call.request.{0}[0]")
         operands = "call.a, call.request.a.ld, call.b, call.request.b.ld"
         if case.is_register_form:
             parts.append(gemm_source.register_form(case.plan, case.forms, f"unit{i}"))

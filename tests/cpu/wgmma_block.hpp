@@ -3,12 +3,14 @@
 // A unit includes this in the place of its own header.
 #pragma once
 
+#include <cstring>
 #include <initializer_list>
 
 #include "gemm_block.hpp"
 
 #include "devmath/gemm/wgmma.cuh"
 #include "devmath/gemm/wgmma_tf32.cuh"
+#include "devmath/gemm/wgmma_tf32x3.cuh"
 
 namespace devmath {
 
@@ -65,6 +67,8 @@ template <typename Element>
 double wgmma_factor(Element x) {
   if constexpr (IsSame<Element, float>::value) {
     return tf32_value(float_bits(x));
+  } else if constexpr (IsSame<Element, i8>::value || IsSame<Element, u8>::value) {
+    return x;
   } else {
     return widen(x);
   }
@@ -74,6 +78,7 @@ double wgmma_factor(Element x) {
 template <int kN, typename ElementA, typename ElementB, typename Sum, typename OfA>
 void wgmma_multiply(Sum* sums, OfA of_a, const MatrixInMemory& b, bool adds) {
   static_assert(kN % 8 == 0 && 8 <= kN && kN <= 256);
+  static_assert(!IsSame<Sum, int>::value || kN <= 32 || kN % 16 == 0);
   const int thread = block_rank() % 128;
   for (int i = 0; i < kN / 2; ++i) {
     const int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + thread % 4 * 2 + i % 2;
@@ -81,7 +86,11 @@ void wgmma_multiply(Sum* sums, OfA of_a, const MatrixInMemory& b, bool adds) {
     for (int k = 0; k < 32 / (int)sizeof(ElementA); ++k) {
       sum += wgmma_factor(of_a(row, k)) * wgmma_factor(b.template element<ElementB>(col, k));
     }
-    sums[i] = cut_to_float(sum);
+    if constexpr (IsSame<Sum, int>::value) {
+      sums[i] = (int)(u32)(i64)sum;  // wraps around
+    } else {
+      sums[i] = cut_to_float(sum);
+    }
   }
 }
 
@@ -92,6 +101,41 @@ void Wgmma<kN, ElementA, ElementB>::multiply(Sum* sums, MatrixDescriptor a, Matr
   const MatrixInMemory matrix_a(a, kAIsMnMajor);
   const auto of_a = [&](int row, int k) { return matrix_a.element<ElementA>(row, k); };
   wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+}
+
+/// Each lane holds its part of 16 rows, 32 bytes of k of each: four bytes from 4 (lane % 4) on, and 16 bytes further.
+template <int kN, typename ElementA, typename ElementB>
+template <int kBIsMnMajor, typename Sum>
+void Wgmma<kN, ElementA, ElementB>::multiply_registers(Sum* sums, const u32* a, MatrixDescriptor b, bool adds) {
+  check_uniform({b.bits(), b.start});
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {a[0], a[1], a[2], a[3]}, {}});
+  const auto of_a = [&](int row, int k) {
+    const int byte = k * sizeof(ElementA);
+    const u32 word = warp.of(row % 8 * 4 + byte % 16 / 4).a[row % 16 / 8 + byte / 16 * 2];
+    ElementA element;
+    std::memcpy(&element, (const char*)&word + byte % 4, sizeof(element));
+    return element;
+  };
+  wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+  warp.wait();
+}
+
+bool holds_in_warp(bool condition) {
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {condition}, {}});
+  bool holds = false;
+  for (int lane = 0; lane < Warp::kLanes; ++lane) holds |= warp.of(lane).a[0] != 0;
+  warp.wait();
+  return holds;
+}
+
+/// Of one barrier in a run.
+bool publish_to_wgmma(bool condition) {
+  static bool holds = false;
+  holds |= condition;
+  Warp::current->wait_for_block();
+  return holds;
 }
 
 }  // namespace devmath

@@ -66,7 +66,7 @@ class TileType(types.Type):
     @property
     def value(self) -> types.Type:
         """What ``t[i, j]`` is: an element, or float32 for float8, with which Numba does not compute."""
-        return types.float32 if self.layout.dtype.name in float8.TYPES else self.element
+        return types.float32 if self.layout.dtype.name in float8.NAMES else self.element
 
 
 class StackType(types.Type):
@@ -116,7 +116,7 @@ class FragmentType(types.Type):
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return float8.TYPES.get(dtype.name) or getattr(types, dtype.name)
+    return float8.numba_types()[dtype.name] if dtype.name in float8.NAMES else getattr(types, dtype.name)
 
 
 def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType) -> bool:
@@ -149,7 +149,9 @@ def argument(ty: types.Type) -> rules.Argument:
 
 def element_name(array: types.Array) -> str:
     """Our name of an array's element type; Numba's where it is none of ours."""
-    return next((name for name, row in BY_NAME.items() if numba_type(row) == array.dtype), str(array.dtype))
+    rows = (row for row in BY_NAME.values() if row.name not in float8.NAMES)
+    found = next((row.name for row in rows if numba_type(row) == array.dtype), None)
+    return found or float8.name_of(array.dtype) or str(array.dtype)
 
 
 @register_model(ConstantType)

@@ -71,23 +71,43 @@ DEVMATH_DEVICE void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/// Sums in halves: d0, d1 in one register, d2, d3 in another. Copies by bytes, as halves need not lie at whole words.
+DEVMATH_DEVICE void mma_m16n8k16(Half* d, const u32* a, const u32* b, Half) {
+  u32 sums[2];
+  copy_bytes<8>(sums, d);
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%0,%1};"
+      : "+r"(sums[0]), "+r"(sums[1]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  copy_bytes<8>(d, sums);
+}
+
 /// Sums of type Sum ("+r" or "+f") of products of A and B, in the names of PTX.
-#define DEVMATH_MMA_M16N8K32(Sum, constraint, sum_name, A, a_name, B, b_name)                                       \
-  DEVMATH_DEVICE void mma_m16n8k32(Sum* d, const u32* a, const u32* b, A, B) {                                      \
-    asm("mma.sync.aligned.m16n8k32.row.col." sum_name "." a_name "." b_name "." sum_name                            \
-        " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                                    \
-        : constraint(d[0]), constraint(d[1]), constraint(d[2]), constraint(d[3])                                    \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                        \
+#define DEVMATH_MMA_M16N8K32(Sum, constraint, sum_name, A, a_name, B, b_name)                                          \
+  DEVMATH_DEVICE void mma_m16n8k32(Sum* d, const u32* a, const u32* b, A, B) {                                         \
+    asm("mma.sync.aligned.m16n8k32.row.col." sum_name "." a_name "." b_name "." sum_name                               \
+        " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                                       \
+        : constraint(d[0]), constraint(d[1]), constraint(d[2]), constraint(d[3])                                       \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                           \
   }
 DEVMATH_MMA_M16N8K32(int, "+r", "s32", i8, "s8", i8, "s8")
 DEVMATH_MMA_M16N8K32(int, "+r", "s32", i8, "s8", u8, "u8")
 DEVMATH_MMA_M16N8K32(int, "+r", "s32", u8, "u8", i8, "s8")
 DEVMATH_MMA_M16N8K32(int, "+r", "s32", u8, "u8", u8, "u8")
 #if DEVMATH_HAS_FLOAT8_MMA
-DEVMATH_MMA_M16N8K32(float, "+f", "f32", Float8E4M3, "e4m3", Float8E4M3, "e4m3")
-DEVMATH_MMA_M16N8K32(float, "+f", "f32", Float8E4M3, "e4m3", Float8E5M2, "e5m2")
-DEVMATH_MMA_M16N8K32(float, "+f", "f32", Float8E5M2, "e5m2", Float8E4M3, "e4m3")
-DEVMATH_MMA_M16N8K32(float, "+f", "f32", Float8E5M2, "e5m2", Float8E5M2, "e5m2")
+/// Sums in float and in halves.
+#define DEVMATH_MMA_FLOAT8(A, a_name, B, b_name)                                                                       \
+  DEVMATH_MMA_M16N8K32(float, "+f", "f32", A, a_name, B, b_name)                                                       \
+  DEVMATH_DEVICE void mma_m16n8k32(Half* d, const u32* a, const u32* b, A, B) {                                        \
+    u32 sums[2];                                                                                                       \
+    copy_bytes<8>(sums, d);                                                                                            \
+    asm("mma.sync.aligned.m16n8k32.row.col.f16." a_name "." b_name ".f16 {%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%0,%1};"    \
+        : "+r"(sums[0]), "+r"(sums[1]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));            \
+    copy_bytes<8>(d, sums);                                                                                            \
+  }
+DEVMATH_MMA_FLOAT8(Float8E4M3, "e4m3", Float8E4M3, "e4m3")
+DEVMATH_MMA_FLOAT8(Float8E4M3, "e4m3", Float8E5M2, "e5m2")
+DEVMATH_MMA_FLOAT8(Float8E5M2, "e5m2", Float8E4M3, "e4m3")
+DEVMATH_MMA_FLOAT8(Float8E5M2, "e5m2", Float8E5M2, "e5m2")
+#undef DEVMATH_MMA_FLOAT8
 #endif
 #undef DEVMATH_MMA_M16N8K32
 
@@ -148,9 +168,10 @@ template <bool kTranspose> void ldmatrix_x4(u32* rmem, SmemAddress row);
 template <bool kTranspose> void ldmatrix_x2(u32* rmem, SmemAddress row);
 void mma_m16n8k16(float* d, const u32* a, const u32* b, Half);
 void mma_m16n8k16(float* d, const u32* a, const u32* b, BFloat16);
+void mma_m16n8k16(Half* d, const u32* a, const u32* b, Half);
 template <typename A, typename B> void mma_m16n8k32(int* d, const u32* a, const u32* b, A, B);
 #if DEVMATH_HAS_FLOAT8_MMA
-template <typename A, typename B> void mma_m16n8k32(float* d, const u32* a, const u32* b, A, B);
+template <typename Sum, typename A, typename B> void mma_m16n8k32(Sum* d, const u32* a, const u32* b, A, B);
 #endif
 void mma_m16n8k8_tf32(float* d, const u32* a, const u32* b);
 void mma_m16n8k8(double* d, const double* a, const double* b);
@@ -191,8 +212,8 @@ DEVMATH_DEVICE u32 float8_halves(u32 x, int first, Float8E4M3) {
 }
 
 /// The same as two products of halves. Which value of k is in which of them does not matter: it is so in A and in B.
-template <typename A, typename B>
-DEVMATH_DEVICE void mma_m16n8k32(float* d, const u32* a, const u32* b, A of_a, B of_b) {
+template <typename Sum, typename A, typename B>
+DEVMATH_DEVICE void mma_m16n8k32(Sum* d, const u32* a, const u32* b, A of_a, B of_b) {
   DEVMATH_UNROLL
   for (int half = 0; half < 2; ++half) {
     const u32 half_a[4] = {float8_halves(a[2 * half], 0, of_a), float8_halves(a[2 * half + 1], 0, of_a),

@@ -31,6 +31,16 @@ DEVMATH_DEVICE double fused_multiply_add(double a, double b, double c) { return 
 /// Integers wrap around.
 DEVMATH_DEVICE int fused_multiply_add(int a, int b, int c) { return (int)((u32)a * (u32)b + (u32)c); }
 
+/// Bytes from anywhere to anywhere, whatever they are; registers to registers cost nothing.
+template <int kBytes>
+DEVMATH_DEVICE void copy_bytes(void* to, const void* from) {
+#if DEVMATH_ON_GPU
+  memcpy(to, from, kBytes);
+#else
+  __builtin_memcpy(to, from, kBytes);
+#endif
+}
+
 DEVMATH_CONSTEXPR int divide_up(int a, int b) { return (a + b - 1) / b; }
 
 #if DEVMATH_ON_GPU

@@ -1,4 +1,8 @@
-// Block GEMM on tensor cores by warpgroup-wide wgmma (sm_90a): float16 or bfloat16 operands, float sums.
+// Block GEMM on tensor cores by warpgroup-wide wgmma (sm_90a): float16, bfloat16 and float8 operands with float sums,
+// int8 and uint8 ones with int sums.
+//
+// Sums of float8 are kept to about 14 bits: an instruction, of 32 values of k, adds up to 2^-13 of the largest number
+// that it sums, the running sum among them. Powers of two and integers below 2^13 stay exact.
 #pragma once
 
 #include "mma_sync.cuh"
@@ -6,10 +10,14 @@
 
 namespace devmath {
 
-template <typename Fragment, int kColBlocks>
-using PlainMmaSyncBlock = MmaSyncBlock<Fragment, 1, kColBlocks, 2>;
+/// Arrays of the user's own are multiplied by mma.sync.
+template <int kItemBytes>
+struct WgmmaBlocks {
+  template <typename Fragment, int kColBlocks>
+  using Plain = MmaSyncBlock<Fragment, 1, kColBlocks, kItemBytes>;
+};
 
-template <typename Fragment, int kN>
-using WgmmaBlock = WgmmaTileBlock<Fragment, kN, PlainMmaSyncBlock>;
+template <typename Fragment, int kN, int kItemBytes>
+using WgmmaBlock = WgmmaTileBlock<Fragment, kN, WgmmaBlocks<kItemBytes>::template Plain>;
 
 }  // namespace devmath
