@@ -169,12 +169,12 @@ class Gemm(KernelConstant):
                 f"m, n, k must be at most {limit} with execution='thread', got {self.m}, {self.n}, {self.k}"
             )
         fewest = fewest_threads(self._problem, self.force_variant)
-        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest)
+        product_bytes = (self.m + self.n) * self.k * element.itemsize
+        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest, product_bytes)
         if each < fewest:
             raise ValueError(
                 f"execution must be 'block' or 'warp' for a product of {element.name} on tensor cores, got 'thread'"
             )
-        product_bytes = (self.m + self.n) * self.k * element.itemsize
         count = gemm_group.gemms_per_block(each, self.gemms_per_block, self.threads, product_bytes)
         object.__setattr__(self, "gemms_per_block", count)
         object.__setattr__(self, "threads", count * each)

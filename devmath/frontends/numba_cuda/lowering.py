@@ -89,18 +89,21 @@ def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: 
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type = ir.FunctionType(ir.VoidType(), [])
     pending = next((ty.literal_value for ty in sig.args if isinstance(ty, types.IntegerLiteral)), 0)
-    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
     mm: Any = next((ty.value for ty in sig.args if isinstance(ty, ConstantType)), None)
-    if mm is not None and mm.execution != "block":
-        # The lanes of a warp share the copies of its products, whichever of them they compute.
-        text += " bar.warp.sync 0xffffffff;"
-        builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
-        return context.get_dummy_value()
+    for_warp = mm is not None and mm.execution != "block"
     # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy. The fence
     # orders writes that have been made: it comes after the copies that it is meant for have landed.
-    fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
-    builder.call(ir.InlineAsm(function_type, f"{text} {fence}", "~{memory}", side_effect=True), [])
-    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
+    is_fenced = compute_capability(target_arch()) >= (9, 0) and not for_warp
+    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
+    text += " fence.proxy.async.shared::cta;" if is_fenced else ""
+    builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
+    if for_warp:
+        # All lanes of a warp share the copies of its products, whichever of them they compute.
+        function_type = ir.FunctionType(ir.VoidType(), [INT32])
+        barrier = cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.bar.warp.sync")
+        builder.call(barrier, [INT32(-1)])
+    else:
+        builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
     return context.get_dummy_value()
 
 
