@@ -18,7 +18,7 @@ from numba import cuda
 from numba.cuda.core.errors import NumbaPerformanceWarning
 
 import devmath
-from tests import kernels, oracle
+from tests import batched_kernels, kernels, oracle
 from tests.gpu.device_arrays import on_device
 
 TOOLS = ("memcheck", "racecheck")
@@ -30,7 +30,18 @@ GEMMS = (
     devmath.Gemm(64, 64, 64, "float16"),
     devmath.Gemm(50, 40, 24, "bfloat16", a_order="col", threads=96),
     devmath.Gemm(64, 64, 32, "float64"),
+    devmath.Gemm(64, 64, 32, "float32", math="tf32", a_order="col"),
     devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
+    devmath.Gemm(128, 64, 64, "int8"),
+    devmath.Gemm(50, 40, 33, "int8", a_order="col", b_dtype="uint8"),
+    devmath.Gemm(64, 48, 64, "float8_e4m3fn", b_order="col"),
+)
+BATCHED_GEMMS = (
+    devmath.Gemm(8, 8, 8, "float32", execution="warp"),
+    devmath.Gemm(13, 5, 7, "complex64", execution="warp", b_order="col"),
+    devmath.Gemm(32, 32, 32, "float64", execution="warp"),
+    devmath.Gemm(16, 16, 16, "float16", execution="warp"),
+    devmath.Gemm(4, 4, 4, "float32", execution="thread"),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
@@ -39,17 +50,36 @@ FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), de
 def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each product through a tile, and in two steps through an accumulator: name, error, bound of the error."""
     for mm in GEMMS:
-        scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
+        scalar, bound = mm.accumulator_dtype.type, oracle.gemm_bound(mm, mm.c_dtype)
         for make, depth in (
             (kernels.gemm_tile, mm.k),
             (kernels.gemm_accumulator, 2 * mm.k),
             (kernels.gemm_double_buffered, 3 * mm.k + 1),
         ):
             a, b = oracle.operands(rng, mm, depth)
-            da, db, want = on_device(a), on_device(b), oracle.product(a, b)
-            c = cuda.to_device(np.full((mm.m, mm.n), np.nan, mm.c_dtype))
+            da, db, want = on_device(a), on_device(b), oracle.product(a, b, mm)
+            c = cuda.to_device(oracle.unset((mm.m, mm.n), mm.c_dtype))
             arguments = (scalar(1), da, db, scalar(0), c) if make is kernels.gemm_tile else (da, db, c)
             make(mm)[1, mm.block_dim](*arguments)
+            yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
+
+
+def batches(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run a batch that ends inside a block in each execution, in registers, in tiles and two loads ahead."""
+    for mm in BATCHED_GEMMS:
+        scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
+        count = 3 * mm.gemms_per_block + 1
+        a, b, _ = oracle.batch(rng, mm, count)
+        da, db, want = on_device(a), on_device(b), oracle.product(a, b)
+        for make in (
+            batched_kernels.gemm_batched,
+            batched_kernels.gemm_batched_tile,
+            batched_kernels.gemm_batched_pipelined,
+        ):
+            c = cuda.to_device(np.full((count, mm.m, mm.n), np.nan, mm.c_dtype))
+            in_tiles = make is batched_kernels.gemm_batched_tile
+            blocks = mm.grid(count) if make is batched_kernels.gemm_batched else 2
+            make(mm)[blocks, mm.block_dim](*((scalar(1), da, db, scalar(0), c) if in_tiles else (da, db, c)))
             yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
 
 
@@ -81,7 +111,7 @@ def run_kernels() -> int:
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message="Grid size")
     rng = np.random.default_rng()
     wrong = 0
-    for name, error, bound in itertools.chain(products(rng), transforms(rng), convolutions(rng)):
+    for name, error, bound in itertools.chain(products(rng), batches(rng), transforms(rng), convolutions(rng)):
         right = error < bound
         wrong += not right
         print(f"{'ok   ' if right else 'WRONG'} {error:.1e} {name}", flush=True)

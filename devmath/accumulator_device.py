@@ -1,9 +1,29 @@
-"""Kernel verbs on accumulators: conversion to another dtype, and reductions along rows and columns."""
+"""Accumulators in kernels: where they come from, conversion to another dtype, reductions along rows and columns."""
 
 from typing import Any
 
 from .blas_device import Gemm
 from .verbs import Verb
+
+
+@Verb
+def accumulator(desc: Gemm) -> Any:
+    """Return this thread's share of C in registers, zeroed.
+
+    Every thread of the block calls it. The result has ``size`` elements, read and written as ``acc[i]``;
+    ``acc.row(i)`` and ``acc.col(i)`` say which element of the tile ``acc[i]`` is. Where `m` or `n` is no multiple of
+    the instruction's shape some lie outside the tile: ``acc.in_bounds(i)`` tells, `devmath.apply` and
+    `devmath.store` leave them out.
+
+    Parameters
+    ----------
+    desc : Gemm
+
+    Raises
+    ------
+    TypingError
+        If the share of one thread is too large for registers; the message says how many threads would do.
+    """
 
 
 @Verb

@@ -35,8 +35,9 @@ class Gemm(KernelConstant):
         Default float32.
     a_order, b_order, c_order : {"row", "col"}, optional
         How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides. Tiles of
-        8-bit A and B always lie with k along their lines, which is all that tensor cores read: for those the order is
-        that of a plain ``cuda.shared.array`` in the tile's place, and `load` transposes as it must.
+        A and B that tensor cores read with k along their lines only lie so: those of 8 bits, and on sm_90a those of
+        float32 unless `math` is "ieee". For those the order is that of a plain ``cuda.shared.array`` in the tile's
+        place, and `load` transposes as it must.
     c_dtype : dtype, optional
         Element type of a C tile: that of the accumulator (default), or a floating-point `dtype`, which is rounded to
         once. With float8 operands also float16 or bfloat16; float8 itself saturates.
@@ -44,8 +45,7 @@ class Gemm(KernelConstant):
         How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores, which read the
         leading 11 bits of a number (tf32: an error below 2**-10 of each operand) and are several times faster; or on
         tensor cores in three parts, with float32's accuracy (its error is at most four times that of "ieee"). Every
-        other type has "ieee" alone. With the last two a target may lay out A and B with k along the lines of a tile,
-        whatever the order: that is then the order of a plain ``cuda.shared.array`` in the tile's place.
+        other type has "ieee" alone.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents, and `gemms_per_block`.
     a_conj, b_conj : bool, optional
@@ -80,7 +80,9 @@ class Gemm(KernelConstant):
     Notes
     -----
     Immutable, hashable and picklable: the object is the key of its type in Numba and of its code in every cache.
-    Sums of integers wrap around beyond 32 bits, and so does their product with the integers `alpha` and `beta`.
+    Sums of integers wrap around beyond 32 bits, and so does their product with the integers `alpha` and `beta`. Sums of
+    float8 keep about 14 bits on sm_90a: each 32 products lose what is below 2**-13 of the largest number among them and
+    the sum so far.
     """
 
     m: int
@@ -167,12 +169,12 @@ class Gemm(KernelConstant):
                 f"m, n, k must be at most {limit} with execution='thread', got {self.m}, {self.n}, {self.k}"
             )
         fewest = fewest_threads(self._problem, self.force_variant)
-        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest)
+        product_bytes = (self.m + self.n) * self.k * element.itemsize
+        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest, product_bytes)
         if each < fewest:
             raise ValueError(
                 f"execution must be 'block' or 'warp' for a product of {element.name} on tensor cores, got 'thread'"
             )
-        product_bytes = (self.m + self.n) * self.k * element.itemsize
         count = gemm_group.gemms_per_block(each, self.gemms_per_block, self.threads, product_bytes)
         object.__setattr__(self, "gemms_per_block", count)
         object.__setattr__(self, "threads", count * each)
@@ -331,26 +333,6 @@ class Operand(KernelConstant):
         if self.desc.execution == "block":
             return None
         return gemm_group.tile_per_product(self.desc.plan_on(arch), self.name)
-
-
-@Verb
-def accumulator(desc: Gemm) -> Any:
-    """Return this thread's share of C in registers, zeroed.
-
-    Every thread of the block calls it. The result has ``size`` elements, read and written as ``acc[i]``;
-    ``acc.row(i)`` and ``acc.col(i)`` say which element of the tile ``acc[i]`` is. Where `m` or `n` is no multiple of
-    the instruction's shape some lie outside the tile: ``acc.in_bounds(i)`` tells, `devmath.apply` and
-    `devmath.store` leave them out.
-
-    Parameters
-    ----------
-    desc : Gemm
-
-    Raises
-    ------
-    TypingError
-        If the share of one thread is too large for registers; the message says how many threads would do.
-    """
 
 
 @Verb

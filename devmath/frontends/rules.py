@@ -170,7 +170,8 @@ def fft(desc: Argument, data: Argument) -> FFT:
         if data.desc != transform.forward:
             _refuse("fft", "data", f"devmath.registers({transform.forward!r})", data)
     elif isinstance(data, TileOperand):
-        if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
+        same = (data.shape, data.dtype, data.layout.order) == (wanted.shape, wanted.dtype, wanted.layout.order)
+        if data.per_product or not same:
             _refuse("fft", "data", str(wanted), data)
     elif not _has_lines(data, wanted.dtype):
         rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"

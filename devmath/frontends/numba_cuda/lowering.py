@@ -10,7 +10,7 @@ from numba.cuda.np.arrayobj import make_array
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import Signature
 
-from ... import blas_device, fft_device, verbs
+from ... import accumulator_device, blas_device, fft_device, verbs
 from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME
 from ...fft_device import FFT
@@ -64,7 +64,7 @@ def registers(context: Any, builder: ir.IRBuilder, ty: FragmentType | VectorType
     return builder.bitcast(memory, context.get_value_type(ty))
 
 
-@lowered(blas_device.accumulator)
+@lowered(accumulator_device.accumulator)
 @lowered(fft_device.registers)
 def lower_registers(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     return registers(context, builder, sig.return_type, sig.return_type.map.size)
@@ -89,15 +89,18 @@ def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: 
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     pending = next((ty.literal_value for ty in sig.args if isinstance(ty, types.IntegerLiteral)), 0)
-    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
     mm: Any = next((ty.value for ty in sig.args if isinstance(ty, ConstantType)), None)
+    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
     if mm is not None and mm.execution != "block":
-        # The lanes of a warp share the copies of its products, whichever of them they compute.
-        text += " bar.warp.sync 0xffffffff;"
-        builder.call(ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), text, "~{memory}", side_effect=True), [])
-        return context.get_dummy_value()
-    # The fence orders writes that have been made: it comes after the copies that it is meant for have landed.
-    _barrier(builder, f"{text} {_proxy_fence()}")
+        # All lanes of a warp share the copies of its products, whichever of them they compute.
+        _emit(builder, text)
+        function_type = ir.FunctionType(ir.VoidType(), [INT32])
+        barrier = cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.bar.warp.sync")
+        builder.call(barrier, [INT32(-1)])
+    else:
+        # The fence orders writes that have been made: it comes after the copies that it is meant for have landed.
+        _emit(builder, f"{text} {_proxy_fence()}")
+        _barrier(builder)
     return context.get_dummy_value()
 
 
@@ -106,10 +109,14 @@ def _proxy_fence() -> str:
     return "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
 
 
-def _barrier(builder: ir.IRBuilder, before: str = "") -> None:
-    """The barrier of the block, behind some PTX."""
+def _emit(builder: ir.IRBuilder, ptx: str) -> None:
+    """PTX that no access to memory is moved across."""
+    builder.call(ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), ptx, "~{memory}", side_effect=True), [])
+
+
+def _barrier(builder: ir.IRBuilder) -> None:
+    """The barrier of the block."""
     function_type = ir.FunctionType(ir.VoidType(), [])
-    builder.call(ir.InlineAsm(function_type, before, "~{memory}", side_effect=True), [])
     builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
 
 
@@ -160,7 +167,8 @@ def _lower_gemm_of_registers(
         _barrier(builder)
     text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, plan.a)
     call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), [first, tile])
-    _barrier(builder, _proxy_fence())
+    _emit(builder, _proxy_fence())
+    _barrier(builder)
     unit = Unit.render(stem, text_of(gemm_source.register_form, plan, ("tile", form)))
     call_unit(context, builder, unit, [tile, INT32(plan.a.ld), *operand_b, acc])
     return context.get_dummy_value()

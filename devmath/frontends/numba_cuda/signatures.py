@@ -59,7 +59,7 @@ def type_shared(context: Any, operand: types.Type, stages: types.Type | None = N
     return signature(StackType(tile, call_rules.constant("shared", "stages", argument(stages), 1)), operand, stages)
 
 
-@typed(blas_device.accumulator)
+@typed(accumulator_device.accumulator)
 def type_accumulator(context: Any, desc: types.Type) -> Signature:
     arch = target_arch()
     return signature(FragmentType(rules.accumulator(argument(desc), arch), arch), desc)
