@@ -18,7 +18,7 @@ from numba import cuda
 from numba.cuda.core.errors import NumbaPerformanceWarning
 
 import devmath
-from tests import batched_kernels, kernels, oracle
+from tests import accumulator_kernels, batched_kernels, kernels, oracle
 from tests.gpu.device_arrays import on_device
 
 TOOLS = ("memcheck", "racecheck")
@@ -42,6 +42,11 @@ BATCHED_GEMMS = (
     devmath.Gemm(32, 32, 32, "float64", execution="warp"),
     devmath.Gemm(16, 16, 16, "float16", execution="warp"),
     devmath.Gemm(4, 4, 4, "float32", execution="thread"),
+)
+CHAINED_GEMMS = (  # in registers, and through shared memory
+    (devmath.Gemm(64, 64, 32, "float16", threads=128), devmath.Gemm(64, 48, 64, "float16", threads=128)),
+    (devmath.Gemm(33, 80, 16, "bfloat16", threads=128), devmath.Gemm(33, 24, 80, "bfloat16", threads=128)),
+    (devmath.Gemm(33, 20, 16, "float32", threads=64), devmath.Gemm(33, 24, 20, "float32", threads=64)),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
@@ -83,6 +88,26 @@ def batches(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
             yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
 
 
+def accumulators(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run what moves accumulators between lanes and warps: softmax of rows, and products one behind the other."""
+    for mm in GEMMS:
+        if mm.accumulator_dtype.kind != "f":
+            continue
+        c = oracle.normal(rng, (mm.m, mm.n), mm.accumulator_dtype)
+        d = cuda.to_device(np.full_like(c, np.nan))
+        accumulator_kernels.softmax_rows(mm)[1, mm.block_dim](cuda.to_device(c), d)
+        powers = np.exp(c.astype(float))
+        want = powers / powers.sum(axis=1, keepdims=True)
+        yield f"softmax_rows of {mm!r}", oracle.relative_error(d.copy_to_host(), want), 1e-6
+    for first, second in CHAINED_GEMMS:
+        (a, b0), (_, b1) = oracle.operands(rng, first), oracle.operands(rng, second)
+        e = cuda.to_device(np.full((second.m, second.n), np.nan, second.accumulator_dtype))
+        accumulator_kernels.chained(first, second)[1, first.block_dim](*map(on_device, (a, b0, b1)), e)
+        middle = np.maximum(oracle.product(a, b0), 0).astype(second.dtype)
+        want = 2 * oracle.product(middle, b1)
+        yield f"chained {first!r}, {second!r}", oracle.relative_error(e.copy_to_host(), want), 2e-3
+
+
 def transforms(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each transform in registers and in a tile, with a last block that is not full."""
     for fft in FFTS:
@@ -111,7 +136,9 @@ def run_kernels() -> int:
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message="Grid size")
     rng = np.random.default_rng()
     wrong = 0
-    for name, error, bound in itertools.chain(products(rng), batches(rng), transforms(rng), convolutions(rng)):
+    for name, error, bound in itertools.chain(
+        *(of(rng) for of in (products, batches, accumulators, transforms, convolutions))
+    ):
         right = error < bound
         wrong += not right
         print(f"{'ok   ' if right else 'WRONG'} {error:.1e} {name}", flush=True)

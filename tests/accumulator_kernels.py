@@ -172,3 +172,36 @@ def chained(first: devmath.Gemm, second: devmath.Gemm) -> Callable[..., Any]:
         devmath.store(outer, e)
 
     return kernel
+
+
+#: Batches of products: shared by lanes of a warp, or one a thread.
+BATCHED = [
+    devmath.Gemm(8, 8, 8, "float32", execution="warp"),
+    devmath.Gemm(5, 12, 9, "float64", execution="warp"),
+    devmath.Gemm(16, 16, 16, "float16", execution="warp", gemms_per_block=2),
+    devmath.Gemm(3, 4, 2, "complex64", execution="thread"),
+]
+
+
+@cuda.jit(device=True)
+def minus_both(x, row, col, of_row, of_col):
+    return x - of_row - of_col
+
+
+def batch(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``d[i] = c[i] + a[i] @ b[i]``, less its row sums and its column sums, for a batch: kernel(a, b, c, d)."""
+
+    @cuda.jit
+    def kernel(a, b, c, d):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
+        acc, i = devmath.accumulator(mm), devmath.gemm_index(mm)
+        devmath.load(c, acc, i)
+        devmath.load(a, sa, i)
+        devmath.load(b, sb, i)
+        devmath.wait(mm)
+        devmath.gemm(mm, sa, sb, acc)
+        by_row = devmath.row_vector(mm, devmath.row_sum(acc))
+        devmath.apply(minus_both, acc, by_row, devmath.col_sum(acc))
+        devmath.store(acc, d, i)
+
+    return kernel

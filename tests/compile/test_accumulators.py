@@ -135,3 +135,11 @@ def test_any_accumulator_can_be_an_operand(first, second, arch):
     binary = chained(inner, outer, arch)
     # One behind the loads; each of two products waits for the last readers, and then for all writers.
     assert 3 <= binary.count("BAR") <= 5
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("mm", kernels.BATCHED, ids=repr)
+def test_accumulators_of_a_batch_stay_in_registers_and_need_no_barrier(mm, arch):
+    operand, result = array(mm.dtype, 3), array(mm.accumulator_dtype, 3)
+    binary = build(kernels.batch(mm), (operand, operand, result, result), arch)
+    assert binary.count("BAR") == 0

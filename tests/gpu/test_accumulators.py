@@ -165,3 +165,15 @@ def test_an_accumulator_is_the_operand_of_the_next_product(first, second, m, n, 
     kernels.chained(inner, outer)[1, inner.block_dim](*map(on_device, (a, b0, b1)), e)
     want = 2 * oracle.product(middle.astype(outer.dtype), b1)
     assert oracle.relative_error(e.copy_to_host(), want) < (2e-3 if outer.dtype.itemsize == 2 else 1e-5)
+
+
+@pytest.mark.parametrize("mm", kernels.BATCHED, ids=repr)
+def test_accumulators_of_a_batch(mm, rng):
+    count = 3 * mm.gemms_per_block + 1
+    a, b = oracle.normal(rng, (count, mm.m, mm.k), mm.dtype), oracle.normal(rng, (count, mm.k, mm.n), mm.dtype)
+    c = oracle.normal(rng, (count, mm.m, mm.n), mm.accumulator_dtype)
+    d = cuda.to_device(np.full_like(c, np.nan))
+    kernels.batch(mm)[mm.grid(count), mm.block_dim](*map(on_device, (a, b, c)), d)
+    want = oracle.product(a, b) + c
+    want = want - want.sum(axis=2, keepdims=True) - want.sum(axis=1, keepdims=True)
+    assert oracle.relative_error(d.copy_to_host(), want) < 1e-5

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numba import cuda
+from numba.core.errors import TypingError
 
 import devmath
 from tests import accumulator_kernels as kernels
@@ -178,3 +179,28 @@ def test_registers_are_the_same_at_each_run_of_a_line(rng):
     d = np.zeros((16, 16), np.float32)
     kernel[1, mm.block_dim](normal(rng, (16, 16), np.float32), d)
     assert (d == 2).all()  # as on a GPU: both names are of the same registers
+
+
+@pytest.mark.parametrize("mm", kernels.BATCHED, ids=str)
+def test_accumulators_of_a_batch(mm, rng):
+    count = mm.gemms_per_block + 1
+    a, b = normal(rng, (count, mm.m, mm.k), mm.dtype), normal(rng, (count, mm.k, mm.n), mm.dtype)
+    c = normal(rng, (count, mm.m, mm.n), mm.accumulator_dtype)
+    d = np.full_like(c, np.nan)
+    kernels.batch(mm)[mm.grid(count), mm.block_dim](a, b, c, d)
+    want = product(a, b) + c
+    want = want - want.sum(axis=2, keepdims=True) - want.sum(axis=1, keepdims=True)
+    assert relative_error(d, want) < GEMM_BOUND[d.dtype.name]
+
+
+def test_other_rows_are_not_dealt_out_anew_among_the_products_of_a_batch():
+    mm, wide = devmath.Gemm(8, 8, 8, execution="warp"), devmath.Gemm(8, 32, 8, execution="warp", gemms_per_block=4)
+
+    @cuda.jit
+    def kernel():
+        devmath.row_vector(wide, devmath.row_vector(mm, 0.0))
+
+    with pytest.raises(
+        TypingError, match=r"values must be dealt out as Gemm.* where execution is 'warp', got a row vector"
+    ):
+        kernel[1, mm.block_dim]()
