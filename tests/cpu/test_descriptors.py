@@ -285,7 +285,9 @@ MM, TRANSFORM = devmath.Gemm(8, 8, 8), devmath.FFT(8)
 VERBS = {
     "shared": (MM.a,), "accumulator": (MM,), "registers": (TRANSFORM,), "transform_index": (TRANSFORM,),
     "load": (None, None), "store": (None, None), "wait": (), "gemm": (MM, 1, None, None, 0, None),
-    "fft": (TRANSFORM, None), "apply": (None, None), "gemm_index": (MM,),
+    "fft": (TRANSFORM, None), "apply": (None, None), "gemm_index": (MM,), "convert": (None, np.float16),
+    "row_vector": (MM, 0.0), "col_vector": (MM, 0.0),
+    **{f"{axis}_{operation}": (None,) for axis in ("row", "col") for operation in ("max", "min", "sum")},
 }  # fmt: skip
 
 
