@@ -12,6 +12,7 @@ from .errors import (
     ToolchainError,
 )
 from .fft_device import FFT, fft, registers, transform_index
+from .mainloop_device import mainloop, tiles
 from .verbs import apply, load, shared, store, use_front_end, wait
 
 use_front_end(frontends.load)
@@ -34,9 +35,11 @@ __all__ = [
     "fft",
     "gemm",
     "load",
+    "mainloop",
     "registers",
     "shared",
     "store",
+    "tiles",
     "transform_index",
     "wait",
 ]

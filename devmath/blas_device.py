@@ -10,9 +10,11 @@ from . import dtypes
 from .arguments import check_choice, check_positive_integer
 from .layouts import TileLayout
 from .lto import arch as targets
+from .lto.mainloop_plan import MainloopPlan
+from .lto.mainloop_plan import plan as plan_mainloop
 from .lto.variants import GEMM_VARIANTS, Choice, GemmPlan, GemmProblem, explain, select
 from .lto.variants import dtypes as dtypes_of
-from .verbs import KernelConstant, Verb
+from .verbs import KernelConstant, Verb, front_end
 
 ORDERS = ("row", "col")
 OPERANDS = ("a", "b", "c")
@@ -46,6 +48,9 @@ class Gemm(KernelConstant):
         effect on real types. Default False.
     force_variant : str, optional
         Name of the variant to compute with, one of those that `variant` may return. Default: the fastest.
+    mainloop : bool, optional
+        The extents are those of a tile of larger matrices, of any size: see `devmath.tiles`. `a_order` and `b_order`
+        then say how the matrices lie in global memory. Default False.
 
     Raises
     ------
@@ -75,6 +80,7 @@ class Gemm(KernelConstant):
     a_conj: bool = False
     b_conj: bool = False
     force_variant: str | None = None
+    mainloop: bool = False
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -85,6 +91,7 @@ class Gemm(KernelConstant):
         choices = tuple(dict.fromkeys((element.accumulator, element.name)))
         result = dtypes.lookup(self.c_dtype or element.accumulator, "c_dtype", choices)
         check_choice("math", self.math, MATH)
+        check_choice("mainloop", self.mainloop, (False, True))
         for name in ("a_conj", "b_conj"):
             check_choice(name, getattr(self, name), (False, True))
             object.__setattr__(self, name, bool(getattr(self, name)) and element.is_complex)
@@ -106,7 +113,8 @@ class Gemm(KernelConstant):
         math = "" if self.math == "ieee" else f", math={self.math!r}"
         conj = "".join(f", {x}_conj=True" for x in "ab" if getattr(self, f"{x}_conj"))
         forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
-        fields = f"{self.dtype}{columns}{c_dtype}{math}{conj}{forced}, threads={self.threads}"
+        mainloop = ", mainloop=True" if self.mainloop else ""
+        fields = f"{self.dtype}{columns}{c_dtype}{math}{conj}{forced}{mainloop}, threads={self.threads}"
         return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
     def _check_memory(self, itemsize: int) -> None:
@@ -133,6 +141,22 @@ class Gemm(KernelConstant):
             If `force_variant` names one that the target does not have.
         """
         return _plan(self, arch)
+
+    def mainloop_on(self, arch: str | None) -> MainloopPlan:
+        """How operands reach the tile on a target; None stands for the simulator.
+
+        Raises
+        ------
+        ValueError
+            If the descriptor was not made with ``mainloop=True``, or the target has too little shared memory.
+        """
+        if not self.mainloop:
+            raise ValueError(f"the descriptor must be made with mainloop=True, got {self!r}")
+        return plan_mainloop(self.plan_on(arch), arch)
+
+    def block_threads_on(self, arch: str | None) -> int:
+        """Threads of a block on a target: `threads`, and those that only load."""
+        return self.mainloop_on(arch).threads if self.mainloop else self.threads
 
     def variant(self, arch: str) -> Choice:
         """Which variant computes this on a target, such as "sm_90a", on which units, and why.
@@ -189,13 +213,49 @@ class Gemm(KernelConstant):
 
     @property
     def block_dim(self) -> tuple[int, int, int]:
-        """Block to launch: ``kernel[grid, mm.block_dim]``."""
-        return (self.threads, 1, 1)
+        """Block to launch: ``kernel[grid, mm.block_dim]``; with ``mainloop=True`` it depends on the current device."""
+        return (self.block_threads_on(front_end().current_arch()) if self.mainloop else self.threads, 1, 1)
 
     @property
     def launch_bounds(self) -> tuple[int, int]:
         """(threads a block, blocks a multiprocessor at least) that the verbs annotate the kernel with."""
-        return (self.threads, 1)
+        return (self.block_dim[0], 1)
+
+    def grid(self, m: int, n: int) -> int:
+        """Blocks to launch for C of m x n elements: those that run together on the current device, no more than tiles.
+
+        Raises
+        ------
+        ValueError
+            If the descriptor was not made with ``mainloop=True``, or an extent is negative.
+        """
+        for name, extent in (("m", m), ("n", n)):
+            if extent < 0:
+                raise ValueError(f"{name} must be >= 0, got {extent}")
+        planned = self.mainloop_on(front_end().current_arch())
+        resident = planned.blocks_per_multiprocessor * front_end().multiprocessors()
+        return max(1, min(-(-m // self.m) * -(-n // self.n), resident))
+
+    def operands(self, a: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
+        """A, B and C as the kernel takes them fastest, for the arguments of a launch; the arrays must stay alive.
+
+        On a device that copies by tensor maps each comes back with a map; else, and where a map cannot describe an
+        array, all as they are. In the kernel they are arrays as before. A repeated call costs little.
+
+        Parameters
+        ----------
+        a, b, c : array
+            (m, k), (k, n) and (m, n), in memory of the current device: of Numba, CuPy, PyTorch, or anything with
+            ``__cuda_array_interface__`` or DLPack.
+
+        Raises
+        ------
+        TypeError
+            If one is no such array, or of the wrong dtype.
+        ValueError
+            If the shapes do not fit each other, or an order is not that of the descriptor.
+        """
+        return front_end().operands(self, a, b, c)
 
 
 @cache

@@ -23,12 +23,17 @@ def use_front_end(load: Callable[[], ModuleType]) -> None:
     _loaders[:] = [load]
 
 
+def front_end() -> ModuleType:
+    """The front end for what Numba is set to."""
+    return _loaders[0]()
+
+
 class KernelConstant:
     """What a kernel may name: Numba asks such an object itself for its type."""
 
     @property
     def _numba_type_(self) -> Any:
-        return _loaders[0]().type_of(self)
+        return front_end().type_of(self)
 
 
 class Verb(KernelConstant):
@@ -39,7 +44,7 @@ class Verb(KernelConstant):
 
     def __call__(self, *args: Any) -> Any:
         name = self.__name__
-        _loaders[0]()
+        front_end()
         if name not in SIMULATED:
             raise DeviceOnlyError(f"devmath.{name} can only be called inside a @cuda.jit kernel")
         return SIMULATED[name](*args)
@@ -93,7 +98,8 @@ def load(source: Any, target: Any, *row: Any) -> Any:
 
 @Verb
 def store(source: Any, target: Any, *row: Any) -> Any:
-    """Copy to an array: ``store(tile, array)``, ``store(acc, array)``, ``store(acc, tile)``, ``store(v, array, row)``.
+    """Copy to an array: ``store(tile, array)``, ``store(acc, array)``, ``store(acc, tile)``, ``store(v, array, row)``,
+    ``store(acc, array, t)``.
 
     Elements past the array's edge are left out. Real elements are converted to the array's real dtype, complex ones
     to its complex dtype, each rounded once.
@@ -102,8 +108,8 @@ def store(source: Any, target: Any, *row: Any) -> Any:
     ----------
     source : tile, accumulator or registers
     target : array in global memory, or tile (of an accumulator)
-    row : int
-        For the registers of a transform only.
+    row : int or tile of `devmath.tiles`
+        For the registers of a transform the row; for an accumulator optionally where in the array its tile lies.
 
     Notes
     -----
@@ -118,7 +124,7 @@ def wait() -> Any:
 
 @Verb
 def apply(function: Any, acc: Any, *extra: Any) -> Any:
-    """Replace every element: ``acc[i] = function(acc[i], row, col, *extra)``.
+    """Replace every element: ``apply(function, acc, *extra)`` is ``acc[i] = function(acc[i], row, col, *extra)``.
 
     Unrolled while the kernel is lowered, so that an accumulator of any size stays in registers. Elements outside the
     tile are left out: `function` may index by row and column without a check.
@@ -126,7 +132,8 @@ def apply(function: Any, acc: Any, *extra: Any) -> Any:
     Parameters
     ----------
     function : device function
-        A ``@cuda.jit(device=True)`` function; row and col are counted in the tile.
+        A ``@cuda.jit(device=True)`` function; row and col are counted in the tile, or after ``apply(function, acc, t,
+        *extra)`` with a tile of `devmath.tiles` in the matrices, and elements outside of those are left out too.
     acc : accumulator
     *extra
         Passed on as they are.

@@ -14,6 +14,7 @@ from ... import blas_device, fft_device, verbs
 from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME
 from ...fft_device import FFT
+from ...fragments import FragmentMap
 from ...layouts import TileLayout
 from ...lto import fft_units, gemm_source, tile_source
 from ...lto.arch import compute_capability
@@ -24,6 +25,7 @@ from .. import rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
+from .mainloop import TileBounds, TileIndexType, part_of
 from .plain_arrays import inspect, require
 from .types import FragmentType, TileType, element_name
 
@@ -189,6 +191,8 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
     array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
+    if len(args) == 3 and isinstance(sig.args[2], TileIndexType):
+        array = part_of(builder, args[2], array)
     if isinstance(source, TileType):
         text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
         call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
@@ -219,15 +223,14 @@ def _global_array(context: Any, builder: ir.IRBuilder, ty: types.Array, value: i
 @lowered(verbs.apply)
 def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type, acc = sig.args[:2]
-    extra_types, extra = sig.args[2:], args[2:]
+    extra_types, extra, tile = sig.args[2:], args[2:], None
+    if extra and isinstance(extra_types[0], TileIndexType):
+        tile = TileBounds(builder, extra_types[0], extra[0])
+        extra_types, extra = extra_types[1:], extra[1:]
     call_types = (acc.element, types.intp, types.intp, *extra_types)
     call_signature = function_type.get_call_type(context.typing_context, call_types, {})
     call = context.get_function(function_type, call_signature)
     context.add_linking_libs(getattr(call, "libs", ()))
-
-    fragment, rank = acc.map, block_rank(builder)
-    thread_row = builder.zext(emit_digits(builder, fragment.row_of_thread, rank), INT64)
-    thread_col = builder.zext(emit_digits(builder, fragment.col_of_thread, rank), INT64)
 
     def replace(register: int, row: ir.Value, col: ir.Value) -> None:
         address = builder.gep(args[1], [INT64(register)])
@@ -236,16 +239,49 @@ def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         result = context.cast(builder, result, call_signature.return_type, acc.element)
         context.pack_value(builder, acc.element, result, address)
 
-    for register in range(fragment.size):
-        row = builder.add(thread_row, INT64(fragment.row_of_register(register)), flags=("nuw", "nsw"))
-        col = builder.add(thread_col, INT64(fragment.col_of_register(register)), flags=("nuw", "nsw"))
-        if fragment.always_in_bounds:
-            replace(register, row, col)
-        else:
-            inside = builder.and_(
-                builder.icmp_unsigned("<", row, INT64(fragment.rows)),
-                builder.icmp_unsigned("<", col, INT64(fragment.cols)),
-            )
-            with builder.if_then(inside):
-                replace(register, row, col)
+    _for_each_register(builder, acc.map, tile, replace)
     return context.get_dummy_value()
+
+
+def _for_each_register(
+    builder: ir.IRBuilder,
+    fragment: FragmentMap,
+    tile: TileBounds | None,
+    body: Callable[[int, ir.Value, ir.Value], None],
+) -> None:
+    """Emit `body(register, row, col)` for the registers inside; rows and columns count from the start of C."""
+    rank = block_rank(builder)
+    thread = [
+        builder.zext(emit_digits(builder, digits, rank), INT64)
+        for digits in (fragment.row_of_thread, fragment.col_of_thread)
+    ]
+
+    def emit(bounds: tuple[ir.Value, ir.Value] | None) -> None:
+        for register in range(fragment.size):
+            steps = fragment.row_of_register(register), fragment.col_of_register(register)
+            row, col = place = [_add(builder, start, INT64(step)) for start, step in zip(thread, steps, strict=True)]
+            if tile is not None:
+                row, col = _add(builder, tile.row, row), _add(builder, tile.col, col)
+            if bounds is None:
+                body(register, row, col)
+                continue
+            inside = [builder.icmp_unsigned("<", x, bound) for x, bound in zip(place, bounds, strict=True)]
+            with builder.if_then(builder.and_(*inside)):
+                body(register, row, col)
+
+    bounds = (INT64(fragment.rows), INT64(fragment.cols)) if tile is None else (tile.rows, tile.cols)
+    if not fragment.always_in_bounds:
+        emit(bounds)
+    elif tile is None:
+        emit(None)
+    else:  # no checks in the many tiles that lie inside of C
+        with builder.if_else(tile.is_whole) as (whole, edge):
+            with whole:
+                emit(None)
+            with edge:
+                emit(bounds)
+
+
+def _add(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Sum of indices: neither is negative, nor their sum too large."""
+    return builder.add(x, y, flags=("nuw", "nsw"))

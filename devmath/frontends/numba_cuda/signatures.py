@@ -6,11 +6,12 @@ from typing import Any
 from numba.cuda import types
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from ... import blas_device, fft_device, verbs
+from ... import blas_device, fft_device, mainloop_device, verbs
 from ...blas_device import Operand
 from ...verbs import Verb
-from .. import rules
+from .. import mainloop_rules, rules
 from .linking import target_arch
+from .mainloop import TileIndexType, TilesType, is_mapped
 from .types import FragmentType, TileType, argument, numba_type
 
 #: Numba's type of each verb.
@@ -90,6 +91,9 @@ def type_load(context: Any, source: types.Type, target: types.Type, *row: types.
 
 @typed(verbs.store)
 def type_store(context: Any, source: types.Type, target: types.Type, *row: types.Type) -> Signature:
+    if len(row) == 1 and isinstance(row[0], TileIndexType):
+        mainloop_rules.store_at(argument(source), argument(target), row[0].argument, target_arch())
+        return signature(types.none, source, target, *row)
     rules.store(argument(source), argument(target), *map(argument, row))
     return signature(types.none, source, target, *(types.intp for _ in row))
 
@@ -97,7 +101,23 @@ def type_store(context: Any, source: types.Type, target: types.Type, *row: types
 @typed(verbs.apply)
 def type_apply(context: Any, function: types.Type, acc: types.Type, *extra: types.Type) -> Signature:
     rules.apply(argument(function), argument(acc))
-    result = function.get_call_type(context, (acc.element, types.intp, types.intp, *extra), {}).return_type
+    passed = extra
+    if extra and isinstance(extra[0], TileIndexType):
+        mainloop_rules.accumulator_of("apply", argument(acc), extra[0].argument, target_arch())
+        passed = extra[1:]
+    result = function.get_call_type(context, (acc.element, types.intp, types.intp, *passed), {}).return_type
     if not context.can_convert(result, acc.element):
         rules.refuse_result(acc.argument, argument(result))
     return signature(types.none, function, acc, *extra)
+
+
+@typed(mainloop_device.tiles)
+def type_tiles(context: Any, desc: types.Type, *matrices: types.Type) -> Signature:
+    mm = mainloop_rules.tiles(argument(desc), *map(argument, matrices), arch=target_arch())
+    return signature(TilesType(TileIndexType(mm, is_mapped(*matrices[:2]))), desc, *matrices)
+
+
+@typed(mainloop_device.mainloop)
+def type_mainloop(context: Any, desc: types.Type, tile: types.Type, acc: types.Type) -> Signature:
+    mainloop_rules.mainloop(argument(desc), argument(tile), argument(acc), target_arch())
+    return signature(types.none, desc, tile, acc)

@@ -13,7 +13,8 @@ from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
 from ...layouts import TileLayout
-from .. import rules
+from .. import mainloop_rules, rules
+from .matrices import MappedType
 
 
 class ConstantType(types.Type):
@@ -88,6 +89,10 @@ def argument(ty: types.Type) -> rules.Argument:
     if isinstance(ty, ConstantType):
         return ty.value
     if isinstance(ty, TileType | FragmentType):
+        return ty.argument
+    if isinstance(ty, MappedType):
+        return mainloop_rules.MappedOperand(2, element_name(ty), ty.layout, ty.mutable, ty.desc, ty.matrix)
+    if hasattr(ty, "argument"):
         return ty.argument
     if isinstance(ty, types.Array):
         return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)

@@ -9,7 +9,8 @@ from ...blas_device import Gemm, Operand
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...verbs import SIMULATED
-from .. import rules
+from .. import mainloop_rules, rules
+from . import mainloop
 from .block import Block, Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment, coordinates, owners, registers_of
@@ -21,6 +22,10 @@ def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
     """Install a function as the body of the verb of its name."""
     SIMULATED[body.__name__] = body
     return body
+
+
+simulated(mainloop.tiles)
+simulated(mainloop.mainloop)
 
 
 @simulated
@@ -110,6 +115,9 @@ def _load_registers(array: np.ndarray, row: int, target: Fragment) -> None:
 @simulated
 def store(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("store")
+    if len(row) == 1 and isinstance(row[0], mainloop.TileIndex):
+        _store_fragment(Call.here("devmath.store"), source, mainloop.store_at(source, target, row[0]), source.rows)
+        return
     rules.store(argument(source), argument(target), *map(argument, row))
     destination: Any = target if isinstance(target, Tile) else _rows_of(target)
     call = Call.here("devmath.store")
@@ -264,9 +272,13 @@ def _spectrum(desc: FFT, signal: np.ndarray) -> np.ndarray:
 def apply(function: Any, acc: Any, *extra: Any) -> None:
     current_thread("apply")
     rules.apply(argument(function), argument(acc))
-    dtype = acc.dtype
-    for i in np.flatnonzero(acc.inside):
-        result = function(acc.values[i], int(acc.rows[i]), int(acc.cols[i]), *extra)
+    dtype, inside, row, col = acc.dtype, acc.inside, 0, 0
+    if extra and isinstance(extra[0], mainloop.TileIndex):
+        tile, extra = extra[0], extra[1:]
+        mainloop_rules.accumulator_of("apply", acc, tile)
+        inside, row, col = mainloop.inside(acc, tile), tile.row, tile.col
+    for i in np.flatnonzero(inside):
+        result = function(acc.values[i], row + int(acc.rows[i]), col + int(acc.cols[i]), *extra)
         if not converts_to(result, dtype):
             rules.refuse_result(acc, argument(result))
         acc.values[i] = convert(result, dtype.numpy)

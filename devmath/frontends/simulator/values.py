@@ -13,6 +13,7 @@ from ...blas_device import Gemm, Operand
 from ...dtypes import DType
 from ...fft_device import FFT
 from .. import rules
+from ..mainloop_rules import TileIndexOperand
 
 _KINDS = {
     "other": (bool, np.bool_),  # before the integers: a bool is an int
@@ -54,9 +55,9 @@ class _TypeOf:
             return str(self.value)
 
 
-def argument(value: Any) -> rules.Argument:
+def argument(value: Any) -> Any:
     """What a value is to the rules."""
-    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.FragmentOperand):
+    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.FragmentOperand | TileIndexOperand):
         return value
     array = unwrap(value)
     if isinstance(array, np.ndarray):

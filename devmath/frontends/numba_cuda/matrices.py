@@ -1,0 +1,273 @@
+"""Operands of a mainloop on the host: arrays of any library as kernel arguments, with tensor maps where they help.
+
+A matrix with a map is to Numba an array with one member more. What a launch passes is put together once for each place
+in memory, so that neither `operands` nor a launch converts an array that it has seen.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import cuda
+from numba.cuda import types
+from numba.cuda.datamodel import models
+from numba.cuda.extending import register_model
+
+from ...blas_device import Gemm
+from ...dtypes import BY_NAME, lookup
+from ...layouts import TileLayout
+from ...lto.arch import arch_name
+from ...lto.mainloop_plan import box_lines
+from .. import mainloop_rules
+
+TENSOR_MAP = ir.global_context.get_identified_type("struct.devmath_tensor_map")
+if TENSOR_MAP.is_opaque:
+    TENSOR_MAP.set_body(ir.ArrayType(ir.IntType(64), 16))
+
+_SWIZZLES = {8: "SWIZZLE_128B", 4: "SWIZZLE_64B", 2: "SWIZZLE_32B"}
+_KEPT = 64  # operands of one descriptor that are remembered
+
+
+class TensorMapType(types.CPointer):
+    """A tensor map: a kernel gets it by value, and its address is what code sees."""
+
+    def __init__(self) -> None:
+        super().__init__(types.uint8)
+        self.name = "devmath.TensorMap"
+
+
+@register_model(TensorMapType)
+class _TensorMapModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: TensorMapType):
+        super().__init__(manager, fe_type, TENSOR_MAP.as_pointer())
+
+
+class MappedType(types.Array):
+    """An array with the tensor map that `operands` made for matrix `matrix` of a descriptor."""
+
+    def __init__(self, dtype: types.Type, layout: str, mutable: bool, desc: Gemm, matrix: str):
+        self.desc, self.matrix = desc, matrix
+        name = f"devmath.Mapped({dtype}, {layout}, {mutable}, {matrix} of {desc!r})"
+        super().__init__(dtype, 2, layout, readonly=not mutable, name=name)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (*super().key, self.desc, self.matrix)
+
+
+@register_model(MappedType)
+class _MappedModel(models.StructModel):
+    def __init__(self, manager: Any, fe_type: MappedType):
+        members = [
+            ("meminfo", types.MemInfoPointer(fe_type.dtype)),
+            ("parent", types.pyobject),
+            ("nitems", types.intp),
+            ("itemsize", types.intp),
+            ("data", types.CPointer(fe_type.dtype)),
+            ("shape", types.UniTuple(types.intp, 2)),
+            ("strides", types.UniTuple(types.intp, 2)),
+            ("tensor_map", TensorMapType()),
+        ]
+        super().__init__(manager, fe_type, members)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a matrix lies, and its tensor map.
+
+    Parameters
+    ----------
+    pointer : int
+        Address of the first element.
+    shape, strides : tuple of int
+        Extents, and bytes from one row, or column, to the next.
+    dtype : numpy.dtype
+    is_writable : bool
+    numba_type : types.Array
+    tensor_map : TensorMapDescriptor or None
+    """
+
+    pointer: int
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    dtype: np.dtype
+    is_writable: bool
+    numba_type: types.Array = None
+    tensor_map: Any = None
+
+    @cached_property
+    def plain_type(self) -> types.Array:
+        """Numba's type of the array alone."""
+        (rows, cols), size = self.shape, self.dtype.itemsize
+        orders = {(cols * size, size): "C", (size, rows * size): "F"}
+        element = getattr(types, BY_NAME[self.dtype.name].name)
+        return types.Array(element, 2, orders.get(self.strides, "A"), readonly=not self.is_writable)
+
+    @cached_property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a launch passes: the members of Numba's array, and the map."""
+        size = self.shape[0] * self.shape[1]
+        array = (0, 0, size, self.dtype.itemsize, self.pointer, *self.shape, *self.strides)
+        return array if self.tensor_map is None else (*array, self.tensor_map)
+
+
+class Matrix:
+    """A matrix in device memory, as `Gemm.operands` returns it; keeps the array that owns the memory alive."""
+
+    __slots__ = ("_numba_type_", "owner", "placement")
+
+    def __init__(self, owner: Any, placement: Placement):
+        self.owner, self.placement = owner, placement
+        self._numba_type_ = placement.numba_type
+
+
+class MatrixArguments:
+    """Numba's extension of a launch: matrices pass as the arguments that they have ready."""
+
+    def prepare_args(self, ty: Any, value: Any, stream: Any, retr: Any) -> tuple[Any, Any]:
+        """Replace a matrix by its parts; anything else stays."""
+        if not isinstance(value, Matrix):
+            return ty, value
+        parts = value.placement.arguments
+        return types.UniTuple(types.CPointer(types.uint8), len(parts)), parts
+
+
+# Host calls.
+
+
+def current_arch() -> str:
+    """Target of the current device."""
+    return arch_name(cuda.get_current_device().compute_capability)
+
+
+def multiprocessors() -> int:
+    """Multiprocessors of the current device."""
+    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+#: Placements by the fingerprints of three arrays, of each descriptor by its identity.
+_made: dict[int, tuple[Gemm, OrderedDict[Any, tuple[Placement, ...]]]] = {}
+
+
+def operands(desc: Gemm, a: Any, b: Any, c: Any) -> tuple[Matrix, Matrix, Matrix]:
+    """`Gemm.operands`: matrices of three arrays, from memory where such were seen before."""
+    _, known = _made.setdefault(id(desc), (desc, OrderedDict()))
+    try:
+        key = (_fingerprint(a), _fingerprint(b), _fingerprint(c))
+        placed = known.get(key)
+    except AttributeError:  # none of the libraries that have a short way
+        key, placed = None, None
+    if placed is None:
+        placed = _place(desc, (a, b, c))
+        if key is not None:
+            known[key] = placed
+        while len(known) > _KEPT:
+            known.popitem(last=False)
+    return Matrix(a, placed[0]), Matrix(b, placed[1]), Matrix(c, placed[2])
+
+
+def _fingerprint(array: Any) -> tuple[Any, ...]:
+    """All that a placement depends on, by the shortest way that the array's library has."""
+    if hasattr(array, "data_ptr"):  # PyTorch
+        return array.data_ptr(), array.shape, array.stride(), array.dtype, array.device
+    pointer = getattr(array, "device_ctypes_pointer", None)  # Numba
+    address = array.data.ptr if pointer is None else pointer.value  # else CuPy
+    return address, array.shape, array.strides, array.dtype
+
+
+def _place(desc: Gemm, arrays: tuple[Any, ...]) -> tuple[Placement, ...]:
+    """Placements of three arrays that fit the descriptor: with maps where the target and the arrays allow."""
+    found = {name: _placement(name, array) for name, array in zip("abc", arrays, strict=True)}
+    mainloop_rules.operands(desc, [x.dtype for x in found.values()], [x.shape for x in found.values()])
+    if not found["c"].is_writable:
+        raise ValueError("c must be an array that may be written, got a read-only one")
+    planned = desc.mainloop_on(current_arch())
+    layouts = {"a": planned.tile.a, "b": planned.tile.b}
+    for name, layout in layouts.items():
+        mainloop_rules.order_of(name, layout.order, found[name].shape, found[name].strides, found[name].dtype.itemsize)
+    if planned.loads == "tma" and all(_can_be_mapped(found[name], layout) for name, layout in layouts.items()):
+        found |= {name: _with_map(desc, name, found[name], layout) for name, layout in layouts.items()}
+    return tuple(replace(x, numba_type=x.numba_type or x.plain_type) for x in found.values())
+
+
+def _placement(name: str, array: Any) -> Placement:
+    """Where an array of any library lies."""
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if hasattr(array, "data_ptr") and getattr(array, "is_cuda", False):  # PyTorch, whose interface lacks some types
+        strides: Any = tuple(stride * array.element_size() for stride in array.stride())
+        pointer, shape, is_writable = array.data_ptr(), tuple(array.shape), True
+    elif interface is not None:
+        (pointer, readonly), shape, strides = interface["data"], interface["shape"], interface.get("strides")
+        is_writable = not readonly
+    elif hasattr(array, "__dlpack_device__"):
+        return _placement(name, _DLPackArray(name, array))
+    else:
+        raise TypeError(f"{name} must be an array in device memory, got {type(array).__name__}")
+    dtype = lookup(str(array.dtype).rpartition(".")[2], f"the dtype of {name}").numpy
+    if len(shape) == 2 and strides is None:
+        strides = (shape[1] * dtype.itemsize, dtype.itemsize)
+    return Placement(pointer or 0, tuple(shape), strides, dtype, is_writable)
+
+
+class _DLPackArray:
+    """An array that offers DLPack alone, in the terms of the others."""
+
+    def __init__(self, name: str, array: Any):
+        from cuda.core.utils import StridedMemoryView
+
+        self._view = view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        if not view.is_device_accessible:
+            raise TypeError(f"{name} must be an array in device memory, got {type(array).__name__} on the host")
+        self.dtype = view.dtype
+        strides = view.strides and tuple(stride * view.dtype.itemsize for stride in view.strides)
+        self.__cuda_array_interface__ = {"data": (view.ptr, view.readonly), "shape": view.shape, "strides": strides}
+
+
+def _can_be_mapped(matrix: Placement, layout: TileLayout) -> bool:
+    """Whether a tensor map can describe a matrix: the start of each line at a multiple of 16 bytes."""
+    pitch = _pitch_bytes(matrix, layout)
+    return pitch > 0 and (matrix.pointer | pitch) % mainloop_rules.TMA_ALIGNMENT == 0
+
+
+def _pitch_bytes(matrix: Placement, layout: TileLayout) -> int:
+    """Bytes from line to line; where there is one line only, any that a map takes."""
+    line = 0 if layout.order == "row" else 1
+    if matrix.shape[line] > 1 and min(matrix.shape) > 0:
+        return matrix.strides[line]
+    unit = mainloop_rules.TMA_ALIGNMENT
+    return -(-max(matrix.shape[1 - line], 1) * matrix.dtype.itemsize // unit) * unit
+
+
+def _with_map(desc: Gemm, name: str, matrix: Placement, layout: TileLayout) -> Placement:
+    """The matrix with a map whose boxes are the panels of a tile; past the edges they bring zeros."""
+    from cuda.core._tensor_map import TensorMapL2Promotion, TensorMapSwizzle
+    from cuda.core.utils import StridedMemoryView
+
+    view = StridedMemoryView.from_any_interface(_Lines(matrix, layout), stream_ptr=-1)
+    tensor_map = view.as_tensor_map(
+        box_dim=(box_lines(layout), layout.ld),
+        data_type=matrix.dtype,
+        swizzle=getattr(TensorMapSwizzle, _SWIZZLES[layout.swizzle]),
+        l2_promotion=TensorMapL2Promotion.L2_256B,
+    )
+    plain = matrix.plain_type
+    mapped = MappedType(plain.dtype, plain.layout, plain.mutable, desc, name)
+    return replace(matrix, numba_type=mapped, tensor_map=tensor_map)
+
+
+class _Lines:
+    """Memory of a matrix, line after line, to those who make tensor maps; an empty matrix counts as one element."""
+
+    def __init__(self, matrix: Placement, layout: TileLayout):
+        lines, length = matrix.shape if layout.order == "row" else matrix.shape[::-1]
+        self.__cuda_array_interface__ = {
+            "shape": (max(lines, 1), max(length, 1)),
+            "strides": (_pitch_bytes(matrix, layout), matrix.dtype.itemsize),
+            "typestr": f"<u{matrix.dtype.itemsize}",
+            "data": (matrix.pointer or mainloop_rules.TMA_ALIGNMENT, False),
+            "version": 3,
+            "stream": None,
+        }

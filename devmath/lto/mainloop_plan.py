@@ -1,0 +1,122 @@
+"""Plans of whole matrix products in one kernel: how tiles of A and B reach the block that multiplies them."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from ..layouts import TileLayout
+from .arch import ARCHITECTURES, shared_memory_limit_bytes
+from .gemm_plan import GemmPlan
+
+GROUP = 16  # rows of tiles that are computed one below another: multiplied by 128 rows they fill the L2 cache well
+WARPGROUP = 128
+STATE_BYTES = 256  # of what a thread keeps from tile to tile, in registers
+
+# By the warpgroups that multiply; one alone starts with as many as a thread can have.
+_REGISTERS = {2: (40, 232), 3: (32, 160), 4: (24, 120)}
+_STAGE_ALIGNMENT = 1024  # the widest swizzle repeats after so many bytes
+_BARRIER_BYTES = 128  # of all stages
+_MIN_STAGES, _MAX_STAGES = 2, 6
+_STAGES_CP_ASYNC = 4  # more do not help threads that load and multiply by turns
+_MAX_BOX = 256  # lines that one copy by TMA brings
+
+
+@dataclass(frozen=True)
+class MainloopPlan:
+    """One specialisation of a mainloop.
+
+    Parameters
+    ----------
+    tile : GemmPlan
+        The product of a stage: layouts, fragment and block.
+    loads : {"tma", "cp_async"}
+        How operands that are made for it reach shared memory. Plain arrays always come by cp.async.
+    num_stages : int
+        Stages of A and B in shared memory.
+    group : int
+        Rows of tiles that are computed one below another.
+    """
+
+    tile: GemmPlan
+    loads: str
+    num_stages: int
+    group: int = GROUP
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: those that multiply, and those that only load."""
+        return self.tile.threads + self.idle_threads
+
+    @property
+    def idle_threads(self) -> int:
+        """Threads, the first of the block, that do not multiply."""
+        return WARPGROUP if self.loads == "tma" else 0
+
+    @property
+    def registers(self) -> tuple[int, int]:
+        """Registers of each thread that only loads, and that multiplies; zeros where they keep what they start with."""
+        return _REGISTERS.get(self.tile.threads // WARPGROUP, (0, 0)) if self.idle_threads else (0, 0)
+
+    @property
+    def columns(self) -> int:
+        """Columns of one instruction, for operands that come by TMA."""
+        return int(self.tile.template.rstrip(">").rpartition(",")[2])  # WgmmaBlock<Fragment, columns>
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared memory of a stage."""
+        return stage_bytes(self.tile)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of all stages, and of their barriers."""
+        return self.num_stages * self.stage_bytes + _BARRIER_BYTES
+
+    @property
+    def blocks_per_multiprocessor(self) -> int:
+        """Blocks that surely fit one multiprocessor together."""
+        limit = max(map(shared_memory_limit_bytes, ARCHITECTURES))
+        return max(1, min(limit // (self.shared_bytes + _STAGE_ALIGNMENT), 256 // self.threads))
+
+
+def stage_bytes(tile: GemmPlan) -> int:
+    """Shared memory of one tile of A and one of B, each from a multiple of 1024 bytes on."""
+    return sum(-(-layout.size_bytes // _STAGE_ALIGNMENT) * _STAGE_ALIGNMENT for layout in (tile.a, tile.b))
+
+
+@cache
+def plan(tile: GemmPlan, arch: str | None) -> MainloopPlan:
+    """Plan the mainloop around the product of a tile, on a target; None stands for the simulator.
+
+    Raises
+    ------
+    ValueError
+        If shared memory does not hold two stages.
+    """
+    limit = shared_memory_limit_bytes(arch) if arch else max(map(shared_memory_limit_bytes, ARCHITECTURES))
+    loads = "tma" if tile.variant == "wgmma" and can_load_by_tma(tile) else "cp_async"
+    fitting = (limit - _STAGE_ALIGNMENT) // stage_bytes(tile)
+    if fitting < _MIN_STAGES:
+        m, n, k = tile.problem.m, tile.problem.n, tile.problem.k
+        raise ValueError(
+            f"m, n, k of a mainloop must leave {_MIN_STAGES} stages of A and B within {limit - _STAGE_ALIGNMENT} bytes"
+            f" of shared memory, got {m}, {n}, {k} of which a stage takes {stage_bytes(tile)} bytes"
+        )
+    return MainloopPlan(tile, loads, min(fitting, _MAX_STAGES if loads == "tma" else _STAGES_CP_ASYNC))
+
+
+def can_load_by_tma(tile: GemmPlan) -> bool:
+    """Whether one box of TMA is one panel of a tile, for both operands."""
+    return all(box_lines(layout) <= _MAX_BOX for layout in (tile.a, tile.b))
+
+
+def box_lines(layout: TileLayout) -> int:
+    """Lines of a panel, those of the surplus included: what one copy by TMA brings."""
+    return layout.lines_allocated
+
+
+def tile_number(number: int, down: int, across: int, group: int = GROUP) -> tuple[int, int]:
+    """Row and column, counted in tiles, of a tile of C, which is `down` x `across` tiles: as in scheduler.cuh."""
+    first = number // (group * across) * group
+    height = min(group, down - first)
+    in_group = number - first * across
+    return first + in_group % height, in_group // height
