@@ -202,7 +202,7 @@ MM, TRANSFORM = devmath.Gemm(8, 8, 8), devmath.FFT(8)
 VERBS = {
     "shared": (MM.a,), "accumulator": (MM,), "registers": (TRANSFORM,), "transform_index": (TRANSFORM,),
     "load": (None, None), "store": (None, None), "wait": (), "gemm": (MM, 1, None, None, 0, None),
-    "fft": (TRANSFORM, None), "apply": (None, None),
+    "fft": (TRANSFORM, None), "apply": (None, None), "tiles": (MM, None, None, None), "mainloop": (MM, None, None),
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def _loop(thread: Thread, mm: Gemm, call: Call, a: np.ndarray, b: np.ndarray, c:
 def mainloop(desc: Any, tile: Any, acc: Any) -> None:
     """The body of `devmath.mainloop`."""
     thread = current_thread("mainloop")
-    mm = mainloop_rules.mainloop(argument(desc), tile, argument(acc))
+    mm = mainloop_rules.mainloop(argument(desc), argument(tile), argument(acc))
     call = Call.here("devmath.mainloop")
     if tile.is_multiplied:
         raise SimulationError(f"{call}: a tile must be multiplied once, got a second call for the tile at"

@@ -1,0 +1,148 @@
+"""Whole matrix products as machine code: what loads and multiplies on each target, nothing in local memory."""
+
+import re
+
+import pytest
+from numba import cuda
+from numba.cuda import types
+
+import devmath
+from devmath.frontends.numba_cuda.matrices import MappedType
+from devmath.lto.arch import ARCHITECTURES
+from tests import mainloop
+from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link
+
+MM = mainloop.FAST[1]
+OTHER = mainloop.FAST[4]
+
+
+def mapped(mm, names="ab"):
+    """Numba's types of what `mm.operands` returns on sm_90a."""
+    element = getattr(types, mm.dtype.name)
+    return tuple(MappedType(element, "A", True, mm, name) for name in names)
+
+
+def plain_types(mm):
+    return (array(mm.dtype), array(mm.dtype), array(mm.accumulator_dtype, layout="C"))
+
+
+@pytest.mark.parametrize("mm", mainloop.FAST, ids=str)
+def test_a_fused_layer_on_sm_90a(mm):
+    c, bias = array(mm.dtype, layout="C"), array("float32", 1, "C")
+    binary = link(mainloop.linear(mm), (*mapped(mm), c, bias), "sm_90a")
+    binary.assert_clean()
+    planned = mm.mainloop_on("sm_90a")
+    passes = planned.tile.fragment.size // (planned.columns // 2)
+    assert binary.count("HGMMA") == 2 * passes * mm.k // 16  # the first step of a tile, and the others
+    assert binary.count("UTMALDG") >= 2
+    assert binary.count("LDGSTS") == binary.count("LDSM") == 0
+    assert binary.count("USETMAXREG") == (2 if mm.threads > 128 else 0)
+    assert binary.launch_bounds == (mm.threads + 128, 1)
+    assert binary.ptx.count(".param .align 64 .b8") == 2
+
+
+@pytest.mark.parametrize("mm", mainloop.FAST[:4], ids=str)
+def test_plain_arrays_on_sm_90a_come_by_cp_async(mm):
+    binary = link(mainloop.plain(mm), plain_types(mm), "sm_90a")
+    binary.assert_clean()
+    assert binary.count("UTMALDG") == 0
+    assert binary.count("HGMMA") > 0
+    assert binary.count("LDGSTS") > 0
+    assert binary.launch_bounds == (mm.threads + 128, 1)
+
+
+@pytest.mark.parametrize("arch", [arch for arch in ARCHITECTURES if arch != "sm_90a"])
+@pytest.mark.parametrize("mm", [MM, mainloop.FAST[5], mainloop.PORTABLE[0]], ids=str)
+def test_every_target_has_a_mainloop(mm, arch):
+    c, bias = array(mm.accumulator_dtype, layout="C"), array("float32", 1, "C")
+    binary = link(mainloop.linear(mm), (*plain_types(mm)[:2], c, bias), arch)
+    binary.assert_clean()
+    assert binary.count("LDGSTS") > 0
+    assert binary.count("FFMA" if mm.dtype == "float32" else "HMMA") > 0
+    assert f".maxntid {mm.threads}" in binary.ptx
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120a"])
+@pytest.mark.parametrize("mm", mainloop.PORTABLE, ids=str)
+def test_every_type_has_a_mainloop(mm, arch):
+    binary = link(mainloop.plain(mm), plain_types(mm), arch)
+    binary.assert_clean()
+    assert binary.count("LDGSTS") > 0
+
+
+def test_matrices_are_arrays_in_the_kernel():
+    @cuda.jit
+    def kernel(a, b, c, out):
+        acc = devmath.accumulator(MM)
+        for t in devmath.tiles(MM, a, b, c):
+            devmath.mainloop(MM, t, acc)
+            devmath.store(acc, c, t)
+        out[0], out[1], out[2] = a.shape[1], b[0, 1], a[1:, 2:][0, 0]
+
+    binary = link(kernel, (*mapped(MM), array("float32"), array("float32", 1)), "sm_90a")
+    binary.assert_clean()
+
+
+def test_waits_can_be_bounded(monkeypatch):
+    monkeypatch.setenv("DEVMATH_WAIT_LIMIT_NS", "2000000000")
+    binary = link(mainloop.plain(MM), (*mapped(MM), array("float16", layout="C")), "sm_90a")
+    binary.assert_clean()
+    assert binary.count("BPT") > 0  # trap
+
+
+def two_loops(a, b, c):
+    for _ in devmath.tiles(MM, a, b, c):
+        pass
+    for _ in devmath.tiles(MM, a, b, c):
+        pass
+
+
+@cuda.jit(device=True)
+def loop_in_a_device_function(a, b, c):
+    for _ in devmath.tiles(MM, a, b, c):
+        pass
+
+
+def calls_it(a, b, c):
+    loop_in_a_device_function(a, b, c)
+
+
+PLAIN = devmath.Gemm(64, 64, 32, "float16")
+
+
+def plain_descriptor(a, b, c):
+    for _ in devmath.tiles(PLAIN, a, b, c):
+        pass
+
+
+def operands_exchanged(a, b, c):
+    for _ in devmath.tiles(MM, b, a, c):
+        pass
+
+
+def tile_of_another(a, b, c):
+    acc = devmath.accumulator(OTHER)
+    for t in devmath.tiles(MM, a, b, c):
+        devmath.mainloop(OTHER, t, acc)
+
+
+def applied_to_a_tile_of_another(a, b, c):
+    acc = devmath.accumulator(mainloop.FAST[8])
+    for t in devmath.tiles(MM, a, b, c):
+        devmath.store(acc, c, t)
+
+
+REFUSED = {
+    two_loops: "devmath.tiles must be called once a kernel, got a second call",
+    calls_it: "devmath.tiles must be called in the kernel itself, got a call in a device function",
+    plain_descriptor: "devmath.tiles: its first argument must be a devmath.Gemm with mainloop=True, got Gemm(64",
+    operands_exchanged: "devmath.tiles: a must be a 2-D array of float16, or a of the operands of Gemm(128, 256",
+    tile_of_another: "devmath.mainloop: t must be a tile of devmath.tiles(Gemm(128, 256, 64, bfloat16",
+    applied_to_a_tile_of_another: "devmath.store: acc must be devmath.accumulator(Gemm(128, 256, 64, float16",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED, ids=lambda body: body.__name__)
+def test_wrong_calls(body):
+    with pytest.raises(TYPING_ERRORS, match=re.escape(REFUSED[body])):
+        compile_kernel(cuda.jit(body), (*mapped(MM), array("float32")), "sm_90a")
