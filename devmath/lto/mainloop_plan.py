@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from functools import cache
 
-from ..layouts import TileLayout
+from ..dtypes import DType
+from ..layouts import CHUNK_BYTES, TileLayout
 from .arch import ARCHITECTURES, shared_memory_limit_bytes
-from .gemm_plan import GemmPlan
+from .gemm_plan import WARP, GemmPlan
 
 GROUP = 16  # rows of tiles that are computed one below another: multiplied by 128 rows they fill the L2 cache well
 WARPGROUP = 128
@@ -18,6 +19,8 @@ _BARRIER_BYTES = 128  # of all stages
 _MIN_STAGES, _MAX_STAGES = 2, 6
 _STAGES_CP_ASYNC = 4  # more do not help threads that load and multiply by turns
 _MAX_BOX = 256  # lines that one copy by TMA brings
+_STORED = ("float16", "bfloat16", "float32")  # elements of C that are stored by TMA
+_STORE_BUFFERS, _WARP_ROWS, _LINE_BYTES = 2, 16, 128  # StoreBuffers of store_tma.cuh
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,52 @@ class MainloopPlan:
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of all stages, and of their barriers."""
-        return self.num_stages * self.stage_bytes + _BARRIER_BYTES
+        """Shared memory of all stages, of their barriers, and of the buffers that results leave through."""
+        return self.num_stages * self.stage_bytes + _other_bytes(self.tile, self.loads)
+
+    def boxes(self, c: DType) -> dict[str, "Box"]:
+        """Boxes of the matrices that are copied by TMA, by name: A and B, and C where its elements are `c`."""
+        if self.loads != "tma":
+            return {}
+        boxes = {name: _box_of_panel(layout) for name, layout in (("a", self.tile.a), ("b", self.tile.b))}
+        slice_length = _LINE_BYTES // c.itemsize
+        # A copy knows the edge of the matrix, not that of the tile.
+        if c.name in _STORED and self.columns % slice_length == 0 and self.tile.fragment.always_in_bounds:
+            boxes["c"] = Box("row", _WARP_ROWS, slice_length, _LINE_BYTES // CHUNK_BYTES)
+        return boxes
 
     @property
     def blocks_per_multiprocessor(self) -> int:
         """Blocks that surely fit one multiprocessor together."""
         limit = max(map(shared_memory_limit_bytes, ARCHITECTURES))
         return max(1, min(limit // (self.shared_bytes + _STAGE_ALIGNMENT), 256 // self.threads))
+
+
+@dataclass(frozen=True)
+class Box:
+    """What one copy by TMA brings or takes.
+
+    Parameters
+    ----------
+    order : {"row", "col"}
+        Whether the lines of the matrix in memory are its rows or its columns.
+    lines : int
+        Lines of the box.
+    length : int
+        Elements of each.
+    swizzle : {2, 4, 8}
+        As in `TileLayout`.
+    """
+
+    order: str
+    lines: int
+    length: int
+    swizzle: int
+
+
+def _box_of_panel(layout: TileLayout) -> Box:
+    """One panel of a tile, with its surplus lines."""
+    return Box(layout.order, layout.lines_allocated, layout.ld, layout.swizzle)
 
 
 def stage_bytes(tile: GemmPlan) -> int:
@@ -93,8 +134,10 @@ def plan(tile: GemmPlan, arch: str | None) -> MainloopPlan:
         If shared memory does not hold two stages.
     """
     limit = shared_memory_limit_bytes(arch) if arch else max(map(shared_memory_limit_bytes, ARCHITECTURES))
-    loads = "tma" if tile.variant == "wgmma" and can_load_by_tma(tile) else "cp_async"
-    fitting = (limit - _STAGE_ALIGNMENT) // stage_bytes(tile)
+    loads = "tma" if tile.variant == "wgmma" and _can_load_by_tma(tile) else "cp_async"
+    fitting = (limit - _STAGE_ALIGNMENT - _other_bytes(tile, loads)) // stage_bytes(tile)
+    if loads == "tma" and fitting < _MIN_STAGES:
+        loads, fitting = "cp_async", (limit - _STAGE_ALIGNMENT - _other_bytes(tile, "cp_async")) // stage_bytes(tile)
     if fitting < _MIN_STAGES:
         m, n, k = tile.problem.m, tile.problem.n, tile.problem.k
         raise ValueError(
@@ -104,14 +147,16 @@ def plan(tile: GemmPlan, arch: str | None) -> MainloopPlan:
     return MainloopPlan(tile, loads, min(fitting, _MAX_STAGES if loads == "tma" else _STAGES_CP_ASYNC))
 
 
-def can_load_by_tma(tile: GemmPlan) -> bool:
+def _can_load_by_tma(tile: GemmPlan) -> bool:
     """Whether one box of TMA is one panel of a tile, for both operands."""
-    return all(box_lines(layout) <= _MAX_BOX for layout in (tile.a, tile.b))
+    return all(_box_of_panel(layout).lines <= _MAX_BOX for layout in (tile.a, tile.b))
 
 
-def box_lines(layout: TileLayout) -> int:
-    """Lines of a panel, those of the surplus included: what one copy by TMA brings."""
-    return layout.lines_allocated
+def _other_bytes(tile: GemmPlan, loads: str) -> int:
+    """Shared memory beside the stages."""
+    if loads != "tma":
+        return 0
+    return _BARRIER_BYTES + tile.threads // WARP * _STORE_BUFFERS * _WARP_ROWS * _LINE_BYTES
 
 
 def tile_number(number: int, down: int, across: int, group: int = GROUP) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import os
 
+from ..dtypes import DType
 from .mainloop_plan import STATE_BYTES, MainloopPlan
 from .tile_source import element_text, fragment_text, layout_text
 
@@ -37,6 +38,13 @@ def multiply(plan: MainloopPlan, by_tma: bool, symbol: str) -> str:
     """Source of ``symbol(state, rmem_acc)``: the sums of a tile over the whole of k."""
     call = "multiply(*(Loop::State*)state, (Accumulator*)rmem_acc);"
     return _unit(plan, by_tma, f"{symbol}(void* state, void* rmem_acc)", call)
+
+
+def store(plan: MainloopPlan, c: DType, symbol: str) -> str:
+    """Source of ``symbol(state, rmem_acc, map_c)``: a tile to a matrix of elements `c`, by TMA."""
+    declaration = f"{symbol}(void* state, const void* rmem_acc, const void* map_c)"
+    call = f"store<{element_text(c)}>(*(const Loop::State*)state, (const Accumulator*)rmem_acc, map_c);"
+    return _unit(plan, True, declaration, call)
 
 
 def _unit(plan: MainloopPlan, by_tma: bool, declaration: str, call: str) -> str:

@@ -7,6 +7,7 @@ from numba import cuda
 from numba.cuda import types
 
 import devmath
+from devmath.dtypes import BY_NAME
 from devmath.frontends.numba_cuda.matrices import MappedType
 from devmath.lto.arch import ARCHITECTURES
 from tests import mainloop
@@ -28,17 +29,28 @@ def plain_types(mm):
 
 @pytest.mark.parametrize("mm", mainloop.FAST, ids=str)
 def test_a_fused_layer_on_sm_90a(mm):
-    c, bias = array(mm.dtype, layout="C"), array("float32", 1, "C")
-    binary = link(mainloop.linear(mm), (*mapped(mm), c, bias), "sm_90a")
-    binary.assert_clean()
     planned = mm.mainloop_on("sm_90a")
+    by_tma = "c" in planned.boxes(BY_NAME[mm.dtype.name])
+    matrices = mapped(mm, "abc") if by_tma else (*mapped(mm), array(mm.dtype, layout="C"))
+    binary = link(mainloop.linear(mm), (*matrices, array("float32", 1, "C")), "sm_90a")
+    binary.assert_clean()
     passes = planned.tile.fragment.size // (planned.columns // 2)
     assert binary.count("HGMMA") == 2 * passes * mm.k // 16  # the first step of a tile, and the others
     assert binary.count("UTMALDG") >= 2
     assert binary.count("LDGSTS") == binary.count("LDSM") == 0
     assert binary.count("USETMAXREG") == (2 if mm.threads > 128 else 0)
     assert binary.launch_bounds == (mm.threads + 128, 1)
-    assert binary.ptx.count(".param .align 64 .b8") == 2
+    assert binary.ptx.count(".param .align 64 .b8") == len("abc" if by_tma else "ab")
+    assert (binary.count("STG") == 0) == (binary.count("UTMASTG") > 0) == by_tma
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_results_leave_by_tma(dtype):
+    c = MappedType(getattr(types, dtype), "A", True, MM, "c")
+    binary = link(mainloop.plain(MM), (*mapped(MM), c), "sm_90a")
+    binary.assert_clean()
+    assert binary.count("STSM") == (16 if dtype == "float16" else 0)
+    assert binary.count("STS.64") == (64 if dtype == "float32" else 0)
 
 
 @pytest.mark.parametrize("mm", mainloop.FAST[:4], ids=str)

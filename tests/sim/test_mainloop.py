@@ -74,7 +74,7 @@ def test_a_descriptor_without_a_mainloop():
 def test_an_operand_of_another_dtype():
     refused(
         r"devmath\.tiles: b must be a 2-D array of float16, got a 2-D array of float32",
-        lambda a, b, c: devmath.tiles(MM, a, cuda.shared.array((8, 32), np.float32), c),
+        lambda a, _, c: devmath.tiles(MM, a, cuda.shared.array((8, 32), np.float32), c),
     )
 
 
@@ -89,7 +89,7 @@ def test_a_tile_of_another_descriptor():
 def test_a_tile_that_is_no_tile():
     refused(
         r"devmath\.mainloop: t must be a tile of devmath\.tiles\(Gemm\(.*, got int",
-        lambda a, b, c: devmath.mainloop(MM, 0, devmath.accumulator(MM)),
+        lambda *_: devmath.mainloop(MM, 0, devmath.accumulator(MM)),
     )
 
 

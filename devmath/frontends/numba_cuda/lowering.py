@@ -25,7 +25,7 @@ from .. import rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
-from .mainloop import TileBounds, TileIndexType, part_of
+from .mainloop import TileBounds, TileIndexType, can_store_boxes, part_of, store_boxes
 from .plain_arrays import inspect, require
 from .types import FragmentType, TileType, element_name
 
@@ -192,6 +192,9 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         return context.get_dummy_value()
     array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
     if len(args) == 3 and isinstance(sig.args[2], TileIndexType):
+        if can_store_boxes(sig.args[2], target):
+            store_boxes(context, builder, sig, args)
+            return context.get_dummy_value()
         array = part_of(builder, args[2], array)
     if isinstance(source, TileType):
         text = _text(tile_source.store_tile, source.layout, source.threads, dtype)

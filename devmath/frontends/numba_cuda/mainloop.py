@@ -19,6 +19,7 @@ from numba.cuda.typing.templates import AttributeTemplate, Signature
 
 from ... import mainloop_device
 from ...blas_device import Gemm
+from ...dtypes import BY_NAME
 from ...lto import mainloop_source
 from ...lto.arch import compute_capability
 from ...lto.mainloop_plan import STATE_BYTES
@@ -28,6 +29,7 @@ from .kernel import annotate, shared_memory
 from .launch import requirements_of
 from .linking import BYTE_POINTER, call_unit, in_kernel, target_arch
 from .matrices import TENSOR_MAP, MappedType
+from .types import element_name
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 ROW, COL, ROWS, COLS, HAS_TILE = range(5)  # members of TileCursor, 32 bits each
@@ -85,13 +87,13 @@ def lower_place(context: Any, builder: ir.IRBuilder, ty: TileIndexType, value: i
     return _member(builder, value, {"row": ROW, "col": COL}[attribute])
 
 
-def _call(context: Any, builder: ir.IRBuilder, tile: TileIndexType, name: str, args: list[ir.Value]) -> None:
-    """Call the function `name` of a mainloop."""
-    plan, desc = tile.desc.mainloop_on(target_arch()), tile.desc
-    text: Callable[..., str] = getattr(mainloop_source, name)
-    way = "tma" if tile.is_mapped else "cp_async"
-    stem = f"mainloop_{name}_{way}_{desc.m}x{desc.n}x{desc.k}_{desc.dtype.name}"
-    call_unit(context, builder, Unit.render(stem, lambda symbol: text(plan, tile.is_mapped, symbol)), args)
+def _call(
+    context: Any, builder: ir.IRBuilder, desc: Gemm, text: Callable[..., str], parameter: Any, args: list[ir.Value]
+) -> None:
+    """Call a function of a mainloop; `text` and `parameter` make its source."""
+    plan = desc.mainloop_on(target_arch())
+    stem = f"mainloop_{text.__name__}_{desc.m}x{desc.n}x{desc.k}_{desc.dtype.name}"
+    call_unit(context, builder, Unit.render(stem, lambda symbol: text(plan, parameter, symbol)), args)
 
 
 @registry.lower(mainloop_device.tiles, types.VarArg(types.Any))
@@ -104,14 +106,14 @@ def lower_tiles(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
     state = cgutils.alloca_once(builder, ir.ArrayType(INT64, STATE_BYTES // 8))
     state.align = 16
     memory = shared_memory(context, builder, plan.shared_bytes, 1024)
-    matrices = [_matrix(context, builder, ty, value) for ty, value in zip(sig.args[1:], args[1:], strict=True)]
+    a, b, c = (_matrix(context, builder, ty, value) for ty, value in zip(sig.args[1:], args[1:], strict=True))
     if tile.is_mapped:
         mark_tensor_maps(builder)
         maps = [make_array(sig.args[i])(context, builder, args[i]).tensor_map for i in (1, 2)]
-        depth, extents = matrices[0][2], matrices[2][1:3]
-        _call(context, builder, tile, "begin", [state, memory, *maps, *extents, depth])
+        operands = [*maps, *c[1:3], a[2]]
     else:
-        _call(context, builder, tile, "begin", [state, memory, *matrices[0], *matrices[1], *matrices[2][1:3]])
+        operands = [*a, *b, *c[1:3]]
+    _call(context, builder, tile.desc, mainloop_source.begin, tile.is_mapped, [state, memory, *operands])
     return builder.bitcast(state, BYTE_POINTER)
 
 
@@ -146,15 +148,16 @@ def mark_tensor_maps(builder: ir.IRBuilder) -> None:
 @registry.lower("iternext", TilesType)
 @iternext_impl(RefType.BORROWED)
 def lower_next(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any, result: Any) -> None:
-    (state,) = args
-    _call(context, builder, sig.args[0].yield_type, "advance", [state])
+    (state,), tile = args, sig.args[0].yield_type
+    _call(context, builder, tile.desc, mainloop_source.advance, tile.is_mapped, [state])
     result.set_valid(builder.icmp_unsigned("!=", _member(builder, state, HAS_TILE), INT64(0)))
     result.yield_(state)
 
 
 @registry.lower(mainloop_device.mainloop, types.VarArg(types.Any))
 def lower_mainloop(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    _call(context, builder, sig.args[1], "multiply", [args[1], args[2]])
+    tile = sig.args[1]
+    _call(context, builder, tile.desc, mainloop_source.multiply, tile.is_mapped, [args[1], args[2]])
     return context.get_dummy_value()
 
 
@@ -180,6 +183,20 @@ def part_of(builder: ir.IRBuilder, state: ir.Value, array: list[ir.Value]) -> li
     offset = builder.add(builder.mul(row, row_stride), builder.mul(col, col_stride))
     start = builder.gep(builder.bitcast(data, BYTE_POINTER), [offset])
     return [start, builder.sub(rows, row), builder.sub(cols, col), row_stride, col_stride]
+
+
+def can_store_boxes(tile: TileIndexType, array: types.Array) -> bool:
+    """Whether an accumulator goes to an array by TMA: it has a map for the purpose."""
+    is_c = isinstance(array, MappedType) and array.matrix == "c" and array.desc == tile.desc
+    return is_c and tile.is_mapped
+
+
+def store_boxes(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> None:
+    """Store (accumulator, array, tile) by TMA."""
+    _, array, tile = sig.args
+    tensor_map = make_array(array)(context, builder, args[1]).tensor_map
+    dtype = BY_NAME[element_name(array)]
+    _call(context, builder, tile.desc, mainloop_source.store, dtype, [args[2], args[0], tensor_map])
 
 
 def is_mapped(*matrices: types.Type) -> bool:

@@ -18,9 +18,8 @@ from numba.cuda.extending import register_model
 
 from ...blas_device import Gemm
 from ...dtypes import BY_NAME, lookup
-from ...layouts import TileLayout
 from ...lto.arch import arch_name
-from ...lto.mainloop_plan import box_lines
+from ...lto.mainloop_plan import Box
 from .. import mainloop_rules
 
 TENSOR_MAP = ir.global_context.get_identified_type("struct.devmath_tensor_map")
@@ -184,12 +183,12 @@ def _place(desc: Gemm, arrays: tuple[Any, ...]) -> tuple[Placement, ...]:
     mainloop_rules.operands(desc, [x.dtype for x in found.values()], [x.shape for x in found.values()])
     if not found["c"].is_writable:
         raise ValueError("c must be an array that may be written, got a read-only one")
-    planned = desc.mainloop_on(current_arch())
-    layouts = {"a": planned.tile.a, "b": planned.tile.b}
-    for name, layout in layouts.items():
-        mainloop_rules.order_of(name, layout.order, found[name].shape, found[name].strides, found[name].dtype.itemsize)
-    if planned.loads == "tma" and all(_can_be_mapped(found[name], layout) for name, layout in layouts.items()):
-        found |= {name: _with_map(desc, name, found[name], layout) for name, layout in layouts.items()}
+    for name, order in (("a", desc.a_order), ("b", desc.b_order)):
+        mainloop_rules.order_of(name, order, found[name].shape, found[name].strides, found[name].dtype.itemsize)
+    boxes = desc.mainloop_on(current_arch()).boxes(BY_NAME[found["c"].dtype.name])
+    mapped = {name: box for name, box in boxes.items() if _can_be_mapped(found[name], box)}
+    if {"a", "b"} <= set(mapped):
+        found |= {name: _with_map(desc, name, found[name], box) for name, box in mapped.items()}
     return tuple(replace(x, numba_type=x.numba_type or x.plain_type) for x in found.values())
 
 
@@ -226,31 +225,34 @@ class _DLPackArray:
         self.__cuda_array_interface__ = {"data": (view.ptr, view.readonly), "shape": view.shape, "strides": strides}
 
 
-def _can_be_mapped(matrix: Placement, layout: TileLayout) -> bool:
-    """Whether a tensor map can describe a matrix: the start of each line at a multiple of 16 bytes."""
-    pitch = _pitch_bytes(matrix, layout)
+def _can_be_mapped(matrix: Placement, box: Box) -> bool:
+    """Whether a tensor map can describe a matrix: neighbours along its lines, each at a multiple of 16 bytes."""
+    along = 1 if box.order == "row" else 0
+    if matrix.shape[along] > 1 and matrix.strides[along] != matrix.dtype.itemsize:
+        return False
+    pitch = _pitch_bytes(matrix, box)
     return pitch > 0 and (matrix.pointer | pitch) % mainloop_rules.TMA_ALIGNMENT == 0
 
 
-def _pitch_bytes(matrix: Placement, layout: TileLayout) -> int:
+def _pitch_bytes(matrix: Placement, box: Box) -> int:
     """Bytes from line to line; where there is one line only, any that a map takes."""
-    line = 0 if layout.order == "row" else 1
+    line = 0 if box.order == "row" else 1
     if matrix.shape[line] > 1 and min(matrix.shape) > 0:
         return matrix.strides[line]
     unit = mainloop_rules.TMA_ALIGNMENT
     return -(-max(matrix.shape[1 - line], 1) * matrix.dtype.itemsize // unit) * unit
 
 
-def _with_map(desc: Gemm, name: str, matrix: Placement, layout: TileLayout) -> Placement:
-    """The matrix with a map whose boxes are the panels of a tile; past the edges they bring zeros."""
+def _with_map(desc: Gemm, name: str, matrix: Placement, box: Box) -> Placement:
+    """The matrix with a tensor map; boxes that it brings have zeros past the edges."""
     from cuda.core._tensor_map import TensorMapL2Promotion, TensorMapSwizzle
     from cuda.core.utils import StridedMemoryView
 
-    view = StridedMemoryView.from_any_interface(_Lines(matrix, layout), stream_ptr=-1)
+    view = StridedMemoryView.from_any_interface(_Lines(matrix, box), stream_ptr=-1)
     tensor_map = view.as_tensor_map(
-        box_dim=(box_lines(layout), layout.ld),
+        box_dim=(box.lines, box.length),
         data_type=matrix.dtype,
-        swizzle=getattr(TensorMapSwizzle, _SWIZZLES[layout.swizzle]),
+        swizzle=getattr(TensorMapSwizzle, _SWIZZLES[box.swizzle]),
         l2_promotion=TensorMapL2Promotion.L2_256B,
     )
     plain = matrix.plain_type
@@ -261,11 +263,11 @@ def _with_map(desc: Gemm, name: str, matrix: Placement, layout: TileLayout) -> P
 class _Lines:
     """Memory of a matrix, line after line, to those who make tensor maps; an empty matrix counts as one element."""
 
-    def __init__(self, matrix: Placement, layout: TileLayout):
-        lines, length = matrix.shape if layout.order == "row" else matrix.shape[::-1]
+    def __init__(self, matrix: Placement, box: Box):
+        lines, length = matrix.shape if box.order == "row" else matrix.shape[::-1]
         self.__cuda_array_interface__ = {
             "shape": (max(lines, 1), max(length, 1)),
-            "strides": (_pitch_bytes(matrix, layout), matrix.dtype.itemsize),
+            "strides": (_pitch_bytes(matrix, box), matrix.dtype.itemsize),
             "typestr": f"<u{matrix.dtype.itemsize}",
             "data": (matrix.pointer or mainloop_rules.TMA_ALIGNMENT, False),
             "version": 3,

@@ -26,6 +26,24 @@ DEVMATH_DEVICE void load_box(SmemAddress smem, const void* map, SmemAddress barr
       : "memory");
 }
 
+/// Between ordinary writes to shared memory, by each thread that wrote, and a copy that reads them; a barrier follows.
+DEVMATH_DEVICE void fence_writes_for_boxes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/// Takes the box at (x, y) from shared memory, as one group of copies of this thread.
+DEVMATH_DEVICE void store_box(const void* map, SmemAddress smem, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1]; cp.async.bulk.commit_group;" ::"l"(
+          map),
+      "r"(smem), "r"(x), "r"(y)
+      : "memory");
+}
+
+/// Waits until all groups of this thread but the newest kPending have been read from shared memory.
+template <int kPending>
+DEVMATH_DEVICE void wait_for_boxes_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
 #endif
 
 }  // namespace devmath

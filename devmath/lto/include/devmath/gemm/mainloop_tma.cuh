@@ -19,6 +19,7 @@
 #include "ring.cuh"
 #include "roles.cuh"
 #include "scheduler.cuh"
+#include "store_tma.cuh"
 
 // The instruction with n columns for one type of elements: `groups` groups of four sums, and the numbers of the
 // operands that follow them in the text.
@@ -135,6 +136,7 @@ struct TmaMainloop {
   DEVMATH_DEVICE static void advance(State& state) {
     if (state.cursor.has_tile && !state.cursor.is_multiplied) skip(state);
     Schedule::advance(state.cursor);
+    if (!state.cursor.has_tile) wait_for_boxes_read<0>();  // before the block's shared memory is gone
   }
 
   DEVMATH_DEVICE static void multiply(State& state, float* rmem_acc) {
@@ -155,9 +157,19 @@ struct TmaMainloop {
     state.cursor.is_multiplied = 1;
   }
 
+  /// The sums, or what became of them, to the matrix of `map`, whose elements are of type Element.
+  template <typename Element>
+  DEVMATH_DEVICE static void store(const State& state, const float* rmem_acc, const void* map) {
+    const int warp = (block_rank() - warpgroup) / 32;
+    const SmemAddress buffers = state.smem + kStages * Stage::bytes + warp * StoreBuffers::warp_bytes;
+    TmaStore<Fragment, kN, Element>::store(state.cursor, buffers, rmem_acc, map);
+  }
+
  private:
+  // Stages, buffers of the store, barriers.
   DEVMATH_DEVICE static SmemAddress full(SmemAddress smem, u32 stage) {
-    return smem + kStages * Stage::bytes + stage * 2 * kMbarrierBytes;
+    constexpr int before = kStages * Stage::bytes + kThreads / 32 * StoreBuffers::warp_bytes;
+    return smem + before + stage * 2 * kMbarrierBytes;
   }
   DEVMATH_DEVICE static SmemAddress empty(SmemAddress smem, u32 stage) { return full(smem, stage) + kMbarrierBytes; }
 
