@@ -25,6 +25,7 @@ FAST = (
     _mainloop(64, 256, 64, "bfloat16", b_order="col"),
     _mainloop(64, 64, 32, "float16", a_order="col"),
     _mainloop(192, 128, 64, "float16", threads=384),
+    _mainloop(256, 128, 32, "float16", threads=512),
     _mainloop(100, 72, 48, "float16"),
 )
 #: Every other type, by cp.async everywhere.

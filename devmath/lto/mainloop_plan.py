@@ -12,8 +12,9 @@ GROUP = 16  # rows of tiles that are computed one below another: multiplied by 1
 WARPGROUP = 128
 STATE_BYTES = 256  # of what a thread keeps from tile to tile, in registers
 
-# By the warpgroups that multiply; one alone starts with as many as a thread can have.
-_REGISTERS = {2: (40, 232), 3: (32, 160), 4: (24, 120)}
+# Of each thread that only loads, and that multiplies, by the warpgroups that multiply: no more together than a block
+# starts with, or threads would wait for registers for ever. One warpgroup alone has as many as a thread can have.
+_REGISTERS = {2: (40, 232), 3: (32, 160), 4: (24, 112)}
 _STAGE_ALIGNMENT = 1024  # the widest swizzle repeats after so many bytes
 _BARRIER_BYTES = 128  # of all stages
 _MIN_STAGES, _MAX_STAGES = 2, 6

@@ -27,6 +27,13 @@ def plain_types(mm):
     return (array(mm.dtype), array(mm.dtype), array(mm.accumulator_dtype, layout="C"))
 
 
+def assert_registers_suffice(binary, mm):
+    """What the block starts with is enough for what its warpgroups then take: else they would wait for ever."""
+    loading, multiplying = mm.mainloop_on("sm_90a").registers
+    assert binary.count("USETMAXREG") == (2 if loading else 0)
+    assert 128 * loading + mm.threads * multiplying <= (128 + mm.threads) * binary.registers
+
+
 @pytest.mark.parametrize("mm", mainloop.FAST, ids=str)
 def test_a_fused_layer_on_sm_90a(mm):
     planned = mm.mainloop_on("sm_90a")
@@ -38,7 +45,7 @@ def test_a_fused_layer_on_sm_90a(mm):
     assert binary.count("HGMMA") == 2 * passes * mm.k // 16  # the first step of a tile, and the others
     assert binary.count("UTMALDG") >= 2
     assert binary.count("LDGSTS") == binary.count("LDSM") == 0
-    assert binary.count("USETMAXREG") == (2 if mm.threads > 128 else 0)
+    assert_registers_suffice(binary, mm)
     assert binary.launch_bounds == (mm.threads + 128, 1)
     assert binary.ptx.count(".param .align 64 .b8") == len("abc" if by_tma else "ab")
     assert (binary.count("STG") == 0) == (binary.count("UTMASTG") > 0) == by_tma
@@ -60,6 +67,7 @@ def test_plain_arrays_on_sm_90a_come_by_cp_async(mm):
     assert binary.count("UTMALDG") == 0
     assert binary.count("HGMMA") > 0
     assert binary.count("LDGSTS") > 0
+    assert_registers_suffice(binary, mm)
     assert binary.launch_bounds == (mm.threads + 128, 1)
 
 

@@ -134,7 +134,7 @@ def test_random_shapes_one_after_another(rng):
 
 
 def test_not_a_number_stays_in_its_row(rng):
-    a, b, _, on_b = operands(rng, MM, 300, 520, 200)
+    a, _, _, on_b = operands(rng, MM, 300, 520, 200)
     a[5, 7] = np.nan
     c = Output((300, 520), np.float16)
     on_a = Operand(a, MM.a_order)
