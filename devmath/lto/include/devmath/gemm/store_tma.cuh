@@ -1,9 +1,9 @@
 // Accumulators of wgmma to a matrix in global memory by TMA, through shared memory (sm_90a).
 //
-// Each warp has 16 rows of a tile, and stores them in slices as wide as a line of 128 bytes. It has a few buffers of one
-// slice each, so that one slice is written while another one leaves; no barrier of the block is needed. Lines have the
-// 128-byte swizzle: chunk c of 16 bytes of line l lies at chunk c ^ l % 8. What lies past the edges of the matrix is left
-// out by the copy.
+// Each warp has 16 rows of a tile, and stores them in slices as wide as a line of 128 bytes. It has a few buffers of
+// one slice each, so that one slice is written while another one leaves; no barrier of the block is needed. Lines have
+// the 128-byte swizzle: chunk c of 16 bytes of line l lies at chunk c ^ l % 8. What lies past the edges of the matrix
+// is left out by the copy.
 #pragma once
 
 #include "../fragment.cuh"
