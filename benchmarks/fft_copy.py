@@ -6,21 +6,19 @@ A transform that reads and writes its data once can be no faster than a copy: th
 """
 
 import argparse
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
-from cuda.bindings import nvrtc
 from numba import cuda
 
 import devmath
+from benchmarks import report
 from benchmarks.timing import median_of_allocations, seconds_each
 from tests import kernels
 
@@ -159,14 +157,22 @@ def first_call_seconds(fft: devmath.FFT, x: Any, y: Any) -> float:
 
 def table(rows: list[Row]) -> str:
     """The measurements, aligned."""
-    lines = ["     n   copy devmath   cuFFT  nvmath  of copy  spread    error  registers  local  first call"]
-    for row in rows:
-        peer = f"{row.nvmath:7.0f}" if row.nvmath else "      -"
-        lines.append(
-            f"{row.n:6d} {row.copy:6.0f} {row.devmath:7.0f} {row.cufft:7.0f} {peer} {row.share_of_copy:8.1%}"
-            f" {row.spread:7.1%} {row.error:8.1e} {row.registers:10d} {row.local_bytes:6d} {row.first_call_s:9.2f} s"
-        )
-    return "\n".join(lines)
+    titles = ["n", "copy", "devmath", "cuFFT", "nvmath", "of copy"]
+    titles += ["spread", "error", "registers", "local", "first call"]
+    lines = [
+        [
+            str(row.n),
+            *(report.figure(x, ".0f") for x in (row.copy, row.devmath, row.cufft, row.nvmath)),
+            f"{row.share_of_copy:.1%}",
+            f"{row.spread:.1%}",
+            f"{row.error:.1e}",
+            str(row.registers),
+            str(row.local_bytes),
+            f"{row.first_call_s:.2f} s",
+        ]
+        for row in rows
+    ]
+    return report.table(titles, lines)
 
 
 def main() -> None:
@@ -182,18 +188,10 @@ def main() -> None:
     for n in ALL_SIZES if options.all else SIZES:
         rows.append(measure(n, options.allocations, options.rounds, options.repeats))
         print(f"measured n = {n}", flush=True)
-    environment = {
-        "gpu": str(cuda.get_current_device().name),
-        "nvrtc": ".".join(map(str, nvrtc.nvrtcVersion()[1:])),
-        "devmath": devmath.__version__,
-        "python": platform.python_version(),
-        "batch_bytes": BATCH_BYTES,
-    }
+    about = report.environment(batch_bytes=BATCH_BYTES)
     if options.json:
-        options.json.write_text(
-            json.dumps({"environment": environment, "rows": [asdict(row) for row in rows]}, indent=1)
-        )
-    print(", ".join(f"{name} {value}" for name, value in environment.items()))
+        report.write_json(options.json, about, rows)
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
     print(table(rows))
 
 

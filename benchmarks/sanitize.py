@@ -40,7 +40,11 @@ def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each product through a tile, and in two steps through an accumulator: name, error, bound of the error."""
     for mm in GEMMS:
         scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
-        for make, depth in ((kernels.gemm_tile, mm.k), (kernels.gemm_accumulator, 2 * mm.k)):
+        for make, depth in (
+            (kernels.gemm_tile, mm.k),
+            (kernels.gemm_accumulator, 2 * mm.k),
+            (kernels.gemm_double_buffered, 3 * mm.k + 1),
+        ):
             a, b = oracle.operands(rng, mm, depth)
             da, db, want = on_device(a), on_device(b), oracle.product(a, b)
             c = cuda.to_device(np.full((mm.m, mm.n), np.nan, mm.c_dtype))

@@ -1,7 +1,7 @@
 """Matrix products and Fourier transforms inside Numba CUDA kernels, at the speed of NVIDIA's libraries."""
 
 from . import frontends
-from .blas_device import Gemm, accumulator, gemm
+from .blas_device import Gemm, accumulator, gemm, gemm_index
 from .errors import (
     CompileError,
     DeviceOnlyError,
@@ -16,7 +16,7 @@ from .mainloop_device import mainloop, tiles
 from .verbs import apply, load, shared, store, use_front_end, wait
 
 use_front_end(frontends.load)
-frontends.load_simulator_in_use()
+frontends.prepare()
 
 __version__ = "0.1.0"
 
@@ -34,6 +34,7 @@ __all__ = [
     "apply",
     "fft",
     "gemm",
+    "gemm_index",
     "load",
     "mainloop",
     "registers",

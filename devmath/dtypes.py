@@ -16,13 +16,15 @@ class DType:
     name : str
         NumPy's name, which is Numba's too.
     numpy : numpy.dtype
-        The NumPy dtype; bfloat16 is ``ml_dtypes.bfloat16``.
+        The NumPy dtype; bfloat16 and the float8 types are those of ``ml_dtypes``.
     cpp : str
         Name in our CUDA C++, in namespace ``devmath``.
     accumulator : str
         Name of the type that sums products of this one.
     real : str
         Name of the type of the real part; the type itself where it is real.
+    partners : tuple of str
+        Names of the other types that it is multiplied with.
     """
 
     name: str
@@ -30,6 +32,7 @@ class DType:
     cpp: str
     accumulator: str
     real: str
+    partners: tuple[str, ...] = ()
 
     @property
     def itemsize(self) -> int:
@@ -41,6 +44,21 @@ class DType:
         """True for complex64 and complex128."""
         return self.real != self.name
 
+    @property
+    def is_integer(self) -> bool:
+        """True for the integers."""
+        return self.numpy.kind in "iu"
+
+    def converts_to(self, other: "DType") -> bool:
+        """Whether `devmath.store` converts this type to another one.
+
+        Complex numbers to complex ones; real ones, and integers, to floating point, rounded once; integers to integers
+        that hold all of them.
+        """
+        if self.is_integer and other.is_integer:
+            return np.can_cast(self.numpy, other.numpy)
+        return self.is_complex == other.is_complex and not other.is_integer
+
 
 _TABLE = (
     DType("float16", np.dtype(np.float16), "Half", "float32", "float16"),
@@ -49,6 +67,13 @@ _TABLE = (
     DType("float64", np.dtype(np.float64), "double", "float64", "float64"),
     DType("complex64", np.dtype(np.complex64), "Complex<float>", "complex64", "float32"),
     DType("complex128", np.dtype(np.complex128), "Complex<double>", "complex128", "float64"),
+    DType("int8", np.dtype(np.int8), "i8", "int32", "int8", ("uint8",)),
+    DType("uint8", np.dtype(np.uint8), "u8", "int32", "uint8", ("int8",)),
+    DType("int32", np.dtype(np.int32), "int", "int32", "int32"),
+    DType(
+        "float8_e4m3fn", np.dtype(ml_dtypes.float8_e4m3fn), "Float8E4M3", "float32", "float8_e4m3fn", ("float8_e5m2",)
+    ),
+    DType("float8_e5m2", np.dtype(ml_dtypes.float8_e5m2), "Float8E5M2", "float32", "float8_e5m2", ("float8_e4m3fn",)),
 )
 
 BY_NAME = {row.name: row for row in _TABLE}

@@ -33,6 +33,8 @@ class TileLayout:
     swizzle : {0, 2, 4, 8}
         0 for none. Otherwise chunk ``c`` of line ``l`` lies at chunk ``c ^ (l // (8 // swizzle) % swizzle)``: the
         pattern that the hardware names 32-, 64- and 128-byte swizzle for lines of just that length, `ld`.
+    copies : int, optional
+        Tiles that memory is set aside for, one after another; those after the first are a variant's scratch memory.
     """
 
     dtype: DType
@@ -42,6 +44,7 @@ class TileLayout:
     ld: int
     lines_allocated: int
     swizzle: int = 0
+    copies: int = 1
 
     @property
     def lines(self) -> int:
@@ -61,17 +64,22 @@ class TileLayout:
     @property
     def size_bytes(self) -> int:
         """Shared memory that the tile takes."""
-        return self.panels * self.lines_allocated * self.ld * self.dtype.itemsize
+        return self.copies * self.panels * self.lines_allocated * self.ld * self.dtype.itemsize
 
     @property
     def alignment_bytes(self) -> int:
         """What the base must be a multiple of: the swizzle pattern, or a line of all banks."""
         return max(self.swizzle * 128, 128)
 
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes from one tile of a stack to the next, which is aligned as well."""
+        return -(-self.size_bytes // self.alignment_bytes) * self.alignment_bytes
+
     def can_serve_as(self, wanted: "TileLayout") -> bool:
         """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
-        if self.panels > 1:
-            return self == wanted  # `lines_allocated` says where the second panel starts
+        if self.panels > 1 or self.copies > 1:
+            return self == wanted  # `lines_allocated` says where the second panel, or copy, starts
         same = replace(self, lines_allocated=wanted.lines_allocated) == wanted
         return same and self.lines_allocated >= wanted.lines_allocated
 
@@ -85,3 +93,27 @@ class TileLayout:
             chunk = position // chunk_length ^ (line // (8 // self.swizzle)) % self.swizzle
             position = chunk * chunk_length + position % chunk_length
         return line * self.ld + position
+
+
+@dataclass(frozen=True)
+class TilePerProduct:
+    """Tiles of one layout, one for each of the products that a block computes side by side.
+
+    Parameters
+    ----------
+    threads : int
+        Threads that share a product, and its tile: rank ``r`` of the block has tile ``r // threads``.
+    count : int
+        Number of tiles.
+    stride_bytes : int
+        From one tile to the next.
+    """
+
+    threads: int
+    count: int
+    stride_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory that all of them take, in whole lines of all banks, so that another set may follow."""
+        return -(-self.count * self.stride_bytes // 128) * 128

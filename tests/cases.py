@@ -34,6 +34,7 @@ def _gemm(m: int, n: int, k: int, dtype: str, small: bool = False, **fields: Any
 
 REAL_AND_COMPLEX = ("float32", "float64", "complex64", "complex128")
 HALF = ("float16", "bfloat16")
+EIGHT_BIT = ("int8", "uint8", "float8_e4m3fn", "float8_e5m2")
 ORDERS = tuple((a, b, c) for a in ("row", "col") for b in ("row", "col") for c in ("row", "col"))
 
 GEMM_CASES = (
@@ -58,10 +59,29 @@ GEMM_CASES = (
     _gemm(16, 16, 16, "complex64", small=True, a_conj=True),
     _gemm(33, 47, 19, "complex64", b_conj=True, a_order="col"),
     _gemm(20, 24, 16, "complex128", a_conj=True, b_conj=True, b_order="col"),
-    # float32 by three products on tensor cores.
+    # float32 on tensor cores, by one product and by three.
+    _gemm(33, 47, 19, "float32", small=True, math="tf32", a_order="col"),
+    _gemm(64, 64, 32, "float32", math="tf32", a_order="col", c_order="col"),
+    _gemm(128, 128, 32, "float32", math="tf32", b_order="col"),
+    _gemm(128, 104, 40, "float32", math="tf32"),
     _gemm(33, 47, 19, "float32", small=True, math="3xtf32"),
     _gemm(64, 64, 32, "float32", math="3xtf32", a_order="col"),
     _gemm(128, 128, 32, "float32", math="3xtf32", b_order="col"),
+    # 8 bits: every type, mix and order; depths that fill no instruction; narrow results, rounded once.
+    *(_gemm(32, 32, 64, dtype, small=True) for dtype in EIGHT_BIT),
+    *(_gemm(33, 47, 19, "int8", small=a == b, a_order=a, b_order=b, c_order=c, b_dtype="uint8") for a, b, c in ORDERS),
+    *(_gemm(33, 47, 19, "float8_e5m2", a_order=a, b_order=b, b_dtype="float8_e4m3fn") for a, b, _ in ORDERS[::2]),
+    _gemm(17, 20, 33, "uint8", small=True, b_dtype="int8"),
+    _gemm(17, 20, 33, "float8_e4m3fn", small=True, b_dtype="float8_e5m2"),
+    *(_gemm(1, 1, 1, dtype, small=True) for dtype in EIGHT_BIT),
+    *(_gemm(50, 37, 133, dtype) for dtype in EIGHT_BIT),
+    *(_gemm(24, 20, 32, "float8_e4m3fn", small=True, c_dtype=c) for c in (*HALF, "float8_e4m3fn")),
+    _gemm(64, 48, 64, "float8_e5m2", c_dtype="float8_e5m2", c_order="col"),
+    _gemm(64, 64, 32, "int8", threads=1024),
+    # Sums in float16.
+    _gemm(33, 47, 19, "float16", small=True, accumulator_dtype="float16"),
+    _gemm(64, 64, 64, "float16", b_order="col", accumulator_dtype="float16"),
+    _gemm(17, 20, 33, "float8_e5m2", small=True, accumulator_dtype="float16"),
     # Widths that are no powers of two (Fuser#4771), integers exact.
     *(_gemm(64, n, 128, "float16") for n in (24, 40, 72, 80, 96, 104, 112, 144, 160)),
     *(_gemm(128, n, 128, "float16") for n in (104, 192, 200)),
@@ -70,11 +90,46 @@ GEMM_CASES = (
     _gemm(64, 64, 64, "float16"),
     _gemm(128, 128, 64, "bfloat16"),
     _gemm(128, 128, 64, "float32"),
+    _gemm(128, 128, 128, "int8", b_order="col"),
+    _gemm(128, 128, 128, "float8_e4m3fn", b_order="col"),
     _gemm(64, 64, 32, "float64"),
     _gemm(128, 128, 32, "float64"),
     _gemm(64, 64, 32, "float64", threads=512),
     _gemm(64, 64, 32, "complex64"),
     _gemm(32, 32, 32, "complex128"),
+)
+
+
+def _small(n: int, dtype: str, small: bool = False, execution: str = "warp", **fields: Any) -> GemmCase:
+    return _gemm(n, n, n, dtype, small, execution=execution, **fields)
+
+
+#: Products of batches, of which a block computes several.
+BATCHED_CASES = (
+    *(_small(n, dtype, n in (5, 8)) for dtype in ("float32", "float64") for n in (4, 5, 8, 13, 16, 31, 32)),
+    *(_small(n, dtype, n == 8) for dtype in ("complex64", "complex128") for n in (4, 5, 8, 16, 32)),
+    *(_small(n, dtype, n == 13) for dtype in HALF for n in (8, 13, 32)),
+    *(
+        _gemm(*shape, dtype, execution="warp")
+        for shape in ((8, 16, 8), (16, 16, 8), (32, 32, 64))
+        for dtype in ("float32", "float64", "float16")
+    ),
+    *(_gemm(9, 6, 12, "float32", True, execution="warp", a_order=a, b_order=b, c_order=c) for a, b, c in ORDERS),
+    _gemm(1, 1, 1, "float32", True, execution="warp"),
+    _gemm(64, 48, 8, "float32", execution="warp"),
+    _gemm(16, 16, 16, "float16", True, execution="warp", c_dtype="float16"),
+    _small(16, "float32", math="tf32"),
+    _small(16, "float32", math="3xtf32"),
+    _small(8, "complex64", a_conj=True, b_order="col"),
+    _small(16, "float64", True, gemms_per_block=2),
+    _small(8, "float32", gemms_per_block=256),
+    _small(16, "int8", True, b_dtype="uint8"),
+    _small(32, "int8", b_order="col"),
+    _small(32, "float8_e4m3fn", b_order="col"),
+    _small(32, "float64", force_variant="fma"),
+    *(_small(n, "float32", n in (1, 4), execution="thread") for n in (1, 2, 3, 4, 5, 8)),
+    *(_small(n, dtype, execution="thread") for dtype in ("float64", "complex64") for n in (4, 7)),
+    _small(3, "complex128", True, execution="thread", a_order="col"),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import cuda
+from numba import cuda, types
 
 import devmath
 
@@ -115,6 +115,27 @@ def fft_tile(fft: devmath.FFT) -> Callable[..., Any]:
     return kernel
 
 
+def fft_pipelined(fft: devmath.FFT) -> Callable[..., Any]:
+    """`fft_tile` with a grid of any size: a block's next rows are on their way while it transforms: kernel(x, y)."""
+    rows_per_block = fft.ffts_per_block
+
+    @cuda.jit
+    def kernel(x, y):
+        tiles = devmath.shared(fft, stages=2)
+        first, step = cuda.blockIdx.x * rows_per_block, cuda.gridDim.x * rows_per_block
+        s = 0
+        devmath.load(x[first:], tiles[s])
+        while first < x.shape[0]:
+            devmath.wait()
+            devmath.load(x[first + step :], tiles[s ^ 1])
+            devmath.fft(fft, tiles[s])
+            devmath.wait(pending=1)
+            devmath.store(tiles[s], y[first:])
+            first, s = first + step, s ^ 1
+
+    return kernel
+
+
 def convolve(fft: devmath.FFT) -> Callable[..., Any]:
     """Multiply the spectrum of each row by h, and transform back (unnormalised): kernel(x, h, y)."""
 
@@ -167,6 +188,26 @@ def tiles_in_device_functions(mm: devmath.Gemm) -> Callable[..., Any]:
     return kernel
 
 
+def tile_elements(mm: devmath.Gemm) -> Callable[..., Any]:
+    """Each element of A by itself: ``values = a``, and in the tile ``doubled = 2 a``: kernel(a, values, doubled)."""
+    size, cols, threads = mm.m * mm.k, mm.k, mm.threads
+
+    @cuda.jit
+    def kernel(a, values, doubled):
+        tile = devmath.shared(mm.a)
+        devmath.load(a, tile)
+        devmath.wait()
+        for element in range(cuda.threadIdx.x, size, threads):
+            i, j = element // cols, element % cols
+            x = tile[i, j]
+            values[i, j] = x
+            tile[i, j] = x + x
+        devmath.wait()
+        devmath.store(tile, doubled)
+
+    return kernel
+
+
 def gemm_grid(mm: devmath.Gemm) -> Callable[..., Any]:
     """``c = a @ b`` for matrices of any size, block (x, y) at column x and row y of the tiles of c: kernel(a, b, c)."""
 
@@ -184,6 +225,98 @@ def gemm_grid(mm: devmath.Gemm) -> Callable[..., Any]:
         devmath.store(acc, c[row:, col:])
 
     return kernel
+
+
+def gemm_pipelined(mm: devmath.Gemm, stages: int) -> Callable[..., Any]:
+    """`gemm_grid` with the loads of ``stages - 1`` steps under way, and one wait a step: kernel(a, b, c)."""
+    ahead, pending = stages - 1, 2 * (stages - 2)
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a, stages=stages), devmath.shared(mm.b, stages=stages)
+        acc = devmath.accumulator(mm)
+        row, col = cuda.blockIdx.y * mm.m, cuda.blockIdx.x * mm.n
+        for s in range(ahead):
+            devmath.load(a[row:, s * mm.k :], sa[s])
+            devmath.load(b[s * mm.k :, col:], sb[s])
+        for t in range((a.shape[1] + mm.k - 1) // mm.k):
+            devmath.wait(pending=pending)
+            k0, s = (t + ahead) * mm.k, (t + ahead) % stages
+            devmath.load(a[row:, k0:], sa[s])
+            devmath.load(b[k0:, col:], sb[s])
+            devmath.gemm(mm, sa[t % stages], sb[t % stages], acc)
+        devmath.wait()
+        devmath.store(acc, c[row:, col:])
+
+    return kernel
+
+
+def gemm_double_buffered(mm: devmath.Gemm) -> Callable[..., Any]:
+    """`gemm_grid` with two stages, loaded before the wait for the stage before, so that a step has two waits."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a, 2), devmath.shared(mm.b, 2)
+        acc = devmath.accumulator(mm)
+        row, col = cuda.blockIdx.y * mm.m, cuda.blockIdx.x * mm.n
+        s = 0
+        devmath.load(a[row:, :], sa[s])
+        devmath.load(b[:, col:], sb[s])
+        for k0 in range(mm.k, a.shape[1] + mm.k, mm.k):
+            devmath.load(a[row:, k0:], sa[s ^ 1])
+            devmath.load(b[k0:, col:], sb[s ^ 1])
+            devmath.wait(pending=2)
+            devmath.gemm(mm, sa[s], sb[s], acc)
+            devmath.wait(pending=2)
+            s ^= 1
+        devmath.wait()
+        devmath.store(acc, c[row:, col:])
+
+    return kernel
+
+
+def gemm_plain(mm: devmath.Gemm, view: bool = False) -> Callable[..., Any]:
+    """`gemm_tile` through ``cuda.shared.array``s with longer lines than needed, or views into the middle of such.
+
+    kernel(alpha, a, b, beta, c), each array as memory lies: transposed for an operand of order "col".
+    """
+    dtype, result = (getattr(types, each.name) for each in (mm.dtype, mm.c_dtype))
+    layouts = tuple(operand.layout for operand in (mm.a, mm.b, mm.c))
+    (rows_a, cols_a), (rows_b, cols_b), (rows_c, cols_c) = ((x.lines, x.line_length) for x in layouts)
+    extents_a, extents_b, extents_c = ((x.lines + 1, x.line_length + 5) for x in layouts)
+    threads = mm.threads
+
+    @cuda.jit(device=True)
+    def copy(source, target):
+        for i in range(min(source.shape[0], target.shape[0])):
+            for j in range(cuda.threadIdx.x, min(source.shape[1], target.shape[1]), threads):
+                target[i, j] = source[i, j]
+
+    @cuda.jit(device=True)
+    def multiply(alpha, a, smem_a, b, smem_b, beta, c, smem_c):
+        copy(a, smem_a)
+        copy(b, smem_b)
+        copy(c, smem_c)
+        devmath.wait()
+        devmath.gemm(mm, alpha, smem_a, smem_b, beta, smem_c)
+        devmath.wait()
+        copy(smem_c, c)
+
+    @cuda.jit
+    def padded(alpha, a, b, beta, c):
+        smem_a = cuda.shared.array(extents_a, dtype)
+        smem_b = cuda.shared.array(extents_b, dtype)
+        smem_c = cuda.shared.array(extents_c, result)
+        multiply(alpha, a, smem_a, b, smem_b, beta, c, smem_c)
+
+    @cuda.jit
+    def in_views(alpha, a, b, beta, c):
+        smem_a = cuda.shared.array(extents_a, dtype)[1 : 1 + rows_a, 3 : 3 + cols_a]
+        smem_b = cuda.shared.array(extents_b, dtype)[1 : 1 + rows_b, 3 : 3 + cols_b]
+        smem_c = cuda.shared.array(extents_c, result)[1 : 1 + rows_c, 3 : 3 + cols_c]
+        multiply(alpha, a, smem_a, b, smem_b, beta, c, smem_c)
+
+    return in_views if view else padded
 
 
 def gemm_chained(first: devmath.Gemm, second: devmath.Gemm) -> Callable[..., Any]:

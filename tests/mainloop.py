@@ -27,6 +27,8 @@ FAST = (
     _mainloop(192, 128, 64, "float16", threads=384),
     _mainloop(256, 128, 32, "float16", threads=512),
     _mainloop(100, 72, 48, "float16"),
+    _mainloop(128, 256, 128, "int8", b_order="col", b_dtype="uint8"),
+    _mainloop(128, 128, 128, "float8_e4m3fn", b_order="col", b_dtype="float8_e5m2"),
 )
 #: Every other type, by cp.async everywhere.
 PORTABLE = (
@@ -38,6 +40,7 @@ PORTABLE = (
     _mainloop(64, 64, 16, "complex64", b_conj=True),
     _mainloop(32, 32, 16, "complex128", a_order="col"),
     _mainloop(33, 47, 19, "float16"),
+    _mainloop(128, 128, 64, "int8"),
 )
 CASES = (*FAST, *PORTABLE)
 #: Cheap enough for the simulator.
@@ -46,6 +49,7 @@ SMALL = (
     _mainloop(16, 16, 16, "bfloat16"),
     _mainloop(16, 16, 8, "complex64", a_conj=True),
     _mainloop(9, 7, 5, "float32"),
+    _mainloop(16, 16, 32, "int8", b_order="col"),
 )
 
 
@@ -121,7 +125,12 @@ def matrices(rng: np.random.Generator, mm: devmath.Gemm, m: int, n: int, k: int)
     """Random A and B in the orders of a descriptor."""
     letters = {"row": "C", "col": "F"}
     a = np.asarray(normal(rng, (m, k), mm.dtype), order=letters[mm.a_order])
-    return a, np.asarray(normal(rng, (k, n), mm.dtype), order=letters[mm.b_order])
+    return a, np.asarray(normal(rng, (k, n), mm.b_dtype), order=letters[mm.b_order])
+
+
+def result_dtype(mm: devmath.Gemm) -> np.dtype:
+    """Type of results under test: that of A where it has 16 bits, else that of the sums."""
+    return mm.dtype if mm.dtype.itemsize == 2 else mm.accumulator_dtype
 
 
 def bound(mm: devmath.Gemm, result: Any) -> float:

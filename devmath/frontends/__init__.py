@@ -8,12 +8,16 @@ not.
 from types import ModuleType
 
 
-def load_simulator_in_use() -> None:
-    """Import the simulator's front end where Numba simulates: it must be in place before the first block runs."""
+def prepare() -> None:
+    """Put in place what the first launch needs: the simulator's front end where Numba simulates, else array types."""
     from numba.cuda.core import config
 
     if config.ENABLE_CUDASIM:
         load()
+        return
+    from . import float8
+
+    float8.register()
 
 
 def load() -> ModuleType:

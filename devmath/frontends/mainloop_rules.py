@@ -39,9 +39,7 @@ class TileIndexOperand:
 def tiles(desc: Argument, *matrices: Argument, arch: str | None = None) -> Gemm:
     """Accept a descriptor with a mainloop, and three matrices."""
     mm = _descriptor("tiles", desc, arch)
-    if len(matrices) != 3:
-        raise TypingError(f"devmath.tiles takes (desc, a, b, c), got {len(matrices) + 1} arguments")
-    for name, dtype, matrix in zip("abc", (mm.dtype, mm.dtype, None), matrices, strict=True):
+    for name, dtype, matrix in zip("abc", (mm.dtype, mm.b_dtype, None), matrices, strict=True):
         wanted = f"a 2-D array{f' of {dtype}' if dtype else ''}"
         if not isinstance(matrix, ArrayOperand) or matrix.ndim != 2 or (dtype and matrix.dtype != str(dtype)):
             _refuse("tiles", name, wanted, matrix)
@@ -102,8 +100,8 @@ def operands(mm: Gemm, dtypes: Sequence[Any], shapes: Sequence[tuple[int, ...]])
     for name, dtype, shape in zip("abc", dtypes, shapes, strict=True):
         if len(shape) != 2:
             raise ValueError(f"{name} must have two dimensions, got shape {tuple(shape)}")
-        if name != "c" and dtype != mm.dtype:
-            raise TypeError(f"{name} must be an array of {mm.dtype}, got {dtype}")
+        if name != "c" and dtype != (wanted := mm.dtype if name == "a" else mm.b_dtype):
+            raise TypeError(f"{name} must be an array of {wanted}, got {dtype}")
         if max(shape) > MAX_EXTENT:
             raise ValueError(f"{name} must have extents of at most {MAX_EXTENT}, got shape {tuple(shape)}")
     lookup(dtypes[2], "the dtype of c")

@@ -4,7 +4,6 @@ A front end says what each argument is by one of the records below, a compiler f
 values. A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -14,11 +13,9 @@ from numba.cuda.core import errors as numba_cuda_errors
 
 from ..blas_device import Gemm, Operand
 from ..dtypes import BY_NAME, DType
-from ..errors import LaunchError
 from ..fft_device import FFT
 from ..fragments import FragmentMap
-from ..layouts import TileLayout
-from ..lto.arch import shared_memory_limit_bytes
+from ..layouts import TileLayout, TilePerProduct
 from ..lto.gemm_plan import GemmPlan
 
 
@@ -32,12 +29,14 @@ class TypingError(numba_cuda_errors.TypingError, numba_errors.TypingError):
 
 @dataclass(frozen=True, eq=False)
 class TileOperand:
-    """A tile in shared memory."""
+    """A tile in shared memory: one of the block, or one `per_product` of several that the block computes."""
 
     layout: TileLayout
+    per_product: TilePerProduct | None = None
 
     def __str__(self) -> str:
-        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}"
+        owner = f", one for each {self.per_product.threads} threads" if self.per_product else ""
+        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}{owner}"
 
     @property
     def dtype(self) -> DType:
@@ -46,6 +45,18 @@ class TileOperand:
     @property
     def shape(self) -> tuple[int, int]:
         return (self.layout.rows, self.layout.cols)
+
+
+@dataclass(frozen=True, eq=False)
+class StackOperand:
+    """Tiles of one layout in shared memory, one behind another."""
+
+    layout: TileLayout
+    stages: int
+    per_product: TilePerProduct | None = None
+
+    def __str__(self) -> str:
+        return f"{self.stages} stages of {TileOperand(self.layout, self.per_product)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +103,19 @@ class ArrayOperand:
 class OtherOperand:
     """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
 
-    `type` is of the front end's own: only its text counts.
+    `type` is of the front end's own: only its text counts. `value` is that of an integer, where it is known now.
     """
 
     type: object
     kind: str
     items: "tuple[Argument, ...]" = ()
+    value: int | None = None
 
     def __str__(self) -> str:
         return str(self.type)
 
 
-Argument = Gemm | FFT | Operand | TileOperand | FragmentOperand | ArrayOperand | OtherOperand
+Argument = Gemm | FFT | Operand | TileOperand | StackOperand | FragmentOperand | ArrayOperand | OtherOperand
 
 
 def _is(argument: Argument, *kinds: str) -> bool:
@@ -111,8 +123,13 @@ def _is(argument: Argument, *kinds: str) -> bool:
 
 
 def converts_to(argument: Argument, dtype: DType) -> bool:
-    """True for a number, but for a complex one to a real type."""
-    return _is(argument, "integer", "real") or (_is(argument, "complex") and dtype.is_complex)
+    """True for a number, but for a complex one to a real type, and for a fraction to an integer type."""
+    kinds = ("integer", *(("real",) if not dtype.is_integer else ()), *(("complex",) if dtype.is_complex else ()))
+    return _is(argument, *kinds)
+
+
+def _number(dtype: DType) -> str:
+    return f"{'an integer' if dtype.is_integer else 'a number'} that converts to {dtype.name}"
 
 
 # The verbs.
@@ -122,6 +139,8 @@ _FIRST_ARGUMENT: dict[str, tuple[type, ...]] = {
     "shared": (Operand, FFT),
     "accumulator": (Gemm,),
     "gemm": (Gemm,),
+    "gemm_index": (Gemm,),
+    "wait": (Gemm,),
     "registers": (FFT,),
     "transform_index": (FFT,),
     "fft": (FFT,),
@@ -170,8 +189,8 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         alpha, a, b, beta, c = operands
         for name, factor in (("alpha", alpha), ("beta", beta)):
             if not converts_to(factor, planned.accumulator):
-                _refuse("gemm", name, f"a number that converts to {planned.accumulator.name}", factor)
-        _matrix("c", planned.c, c)
+                _refuse("gemm", name, _number(planned.accumulator), factor)
+        _matrix("c", mm, planned.c, c)
     elif len(operands) == 3:
         a, b, acc = operands
         _accumulators(FragmentOperand(accumulator(desc, arch, "gemm"), arch), acc)
@@ -179,19 +198,28 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         raise TypingError(
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
-    _matrix("a", planned.a, a)
-    _matrix("b", planned.b, b)
+    _matrix("a", mm, planned.a, a)
+    _matrix("b", mm, planned.b, b)
     return mm
 
 
-def _matrix(name: str, layout: TileLayout, argument: Argument) -> None:
-    """Accept a tile of just this placement, or a plain array that can hold it."""
+def _matrix(name: str, mm: Gemm, layout: TileLayout, argument: Argument) -> None:
+    """Accept a tile of just this placement, or a plain array that can hold it; for A and B one of the whole block."""
     wanted = TileOperand(layout)
     if isinstance(argument, TileOperand):
         if not argument.layout.can_serve_as(layout):
             _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
-    elif not _is_dense(argument, layout.dtype, 1, 2):
+        if (argument.per_product or name == "c") and not _is_of_each_product(argument, mm):
+            _refuse("gemm", name, f"devmath.shared(mm.{name}) of {mm!r}", argument)
+    elif not _has_lines(argument, layout.dtype):
         _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
+
+
+def _is_of_each_product(tile: TileOperand, desc: Gemm | FFT) -> bool:
+    """Whether just the threads that share a product, or those of the block, have this tile."""
+    if isinstance(desc, FFT) or desc.execution == "block":
+        return tile.per_product is None
+    return tile.per_product is not None and tile.per_product.threads == desc.threads_per_gemm
 
 
 def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
@@ -199,6 +227,13 @@ def _is_dense(argument: Argument, dtype: DType, *dimensions: int) -> bool:
     if not isinstance(argument, ArrayOperand) or argument.layout != "C":
         return False
     return argument.dtype == dtype.name and argument.ndim in dimensions
+
+
+def _has_lines(argument: Argument, dtype: DType) -> bool:
+    """Whether an array may stand in for a tile: C-ordered, or a 2-D view, whose lines are still to be checked."""
+    if not isinstance(argument, ArrayOperand) or argument.dtype != dtype.name:
+        return False
+    return (argument.ndim, argument.layout) in {(1, "C"), (2, "C"), (2, "A")}
 
 
 def _accumulators(wanted: FragmentOperand, argument: Argument) -> None:
@@ -220,7 +255,7 @@ def fft(desc: Argument, data: Argument) -> FFT:
     elif isinstance(data, TileOperand):
         if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
             _refuse("fft", "data", str(wanted), data)
-    elif not _is_dense(data, wanted.dtype, 1, 2):
+    elif not _has_lines(data, wanted.dtype):
         rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"
         _refuse("fft", "data", rule, data)
     return transform
@@ -232,7 +267,7 @@ def load(source: Argument, target: Argument, *row: Argument) -> None:
         _refuse("load", "target", "a tile or registers", target)
     if isinstance(target, FragmentOperand) and not target.is_transform:
         _refuse("load", "target", "a tile, or the registers of a transform", target)
-    _array("load", "source", source, (2,) if isinstance(target, TileOperand) else (1, 2), (target.dtype.name,))
+    _array("load", "source", source, _dimensions(target, row), (target.dtype.name,))
     _row("load", target, row)
 
 
@@ -240,38 +275,49 @@ def store(source: Argument, target: Argument, *row: Argument) -> None:
     """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
     if not isinstance(source, TileOperand | FragmentOperand):
         _refuse("store", "source", "a tile, an accumulator or registers", source)
-    convertible = tuple(name for name, dtype in BY_NAME.items() if dtype.is_complex == source.dtype.is_complex)
+    convertible = tuple(name for name, dtype in BY_NAME.items() if source.dtype.converts_to(dtype))
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
         shape = (source.map.rows, source.map.cols)
         if target.shape != shape or target.dtype.name not in convertible:
             _refuse("store", "target", f"an array, or a tile {shape} of {' or '.join(convertible)}", target)
+        if not _is_of_each_product(target, source.desc):
+            _refuse("store", "target", f"devmath.shared(mm.c) of {source.desc!r}", target)
     else:
-        _array("store", "target", target, (2,), convertible)
-    _row("store", source, row)
+        _array("store", "target", target, _dimensions(source, row), convertible)
+    _row("store", source, row, isinstance(target, ArrayOperand))
+
+
+def _dimensions(data: TileOperand | FragmentOperand, index: tuple[Argument, ...]) -> tuple[int, ...]:
+    """Dimensions of an array that is copied to or from: a matrix, or a batch of them where there is an index."""
+    if isinstance(data, FragmentOperand) and data.is_transform:
+        return (1, 2)
+    return (3,) if index else (2,)
 
 
 def _array(verb: str, name: str, argument: Argument, dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> None:
     """Accept an array of the right dimensions and element type, writable where it is stored to."""
     rule = f"a {' or '.join(f'{n}-D' for n in dimensions)} array of {' or '.join(dtypes)}"
+    if dimensions == (3,):
+        rule += ", as an index follows"
     if not isinstance(argument, ArrayOperand) or argument.ndim not in dimensions or argument.dtype not in dtypes:
         _refuse(verb, name, rule, argument)
     if verb == "store" and not argument.writable:
         _refuse(verb, name, f"{rule} that may be written", argument)
 
 
-def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ...]) -> None:
-    """Accept one integer for the registers of a transform, nothing otherwise."""
+def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ...], is_array: bool = True) -> None:
+    """Accept one integer: the row of a transform's registers, or the index into a batch of matrices."""
     if isinstance(data, FragmentOperand) and data.is_transform:
         if len(row) != 1 or not _is(row[0], "integer"):
             raise TypingError(
                 f"devmath.{verb}: the registers of a transform take one more argument, the row: an integer"
             )
-    elif row:
-        raise TypingError(
-            f"devmath.{verb}: only the registers of a transform take a row, got {len(row)} more arguments"
-        )
+    elif row and not is_array:
+        raise TypingError(f"devmath.{verb}: only a 3-D array takes an index, got {len(row)} more arguments for a tile")
+    elif row and (len(row) != 1 or not _is(row[0], "integer")):
+        raise TypingError(f"devmath.{verb}: a 3-D array takes one more argument, the index: an integer")
 
 
 def apply(function: Argument, acc: Argument) -> None:
@@ -284,7 +330,7 @@ def apply(function: Argument, acc: Argument) -> None:
 
 def refuse_result(acc: FragmentOperand, result: Argument) -> NoReturn:
     """Say that what a function of `devmath.apply` returned does not convert to an element."""
-    _refuse("apply", "the result of function", f"a number that converts to {acc.dtype.name}", result)
+    _refuse("apply", "the result of function", _number(acc.dtype), result)
 
 
 # Elements of tiles and fragments.
@@ -295,6 +341,12 @@ def index_of_tile(index: Argument) -> None:
     items = index.items if isinstance(index, OtherOperand) else ()
     if len(items) != 2 or not all(_is(item, "integer") for item in items):
         raise TypingError(f"a tile takes two integers, t[i, j], got t[{index}]")
+
+
+def index_of_stack(index: Argument) -> None:
+    """Accept one integer."""
+    if not _is(index, "integer"):
+        raise TypingError(f"stages of a tile take one integer, stack[s], got stack[{index}]")
 
 
 def index_of_fragment(index: Argument) -> None:
@@ -317,72 +369,8 @@ def register(fragment: FragmentOperand, name: str, *arguments: Argument) -> None
 
 
 def grid(desc: Argument, *arguments: Argument) -> None:
-    """Accept ``fft.grid(count)`` in a kernel."""
-    if not isinstance(desc, FFT):
-        raise TypingError(f"grid(count) is of a devmath.FFT, got {desc}")
+    """Accept ``fft.grid(count)`` and ``mm.grid(count)`` in a kernel."""
+    if not isinstance(desc, FFT | Gemm):
+        raise TypingError(f"grid(count) is of a devmath.FFT or a devmath.Gemm, got {desc}")
     if len(arguments) != 1 or not _is(arguments[0], "integer"):
-        raise TypingError("grid(count) takes one integer, the number of transforms")
-
-
-# Plain arrays in the place of tiles and fragments: where they lie, and their extents.
-
-
-def extents_of(layout: TileLayout, ndim: int) -> tuple[int, ...]:
-    """The least extents of a plain array for a tile: 2-D it has the lines of the tile, 1-D it is dense."""
-    return (layout.lines, layout.line_length) if ndim == 2 else (layout.lines * layout.line_length,)
-
-
-def plain_array(
-    operand: str, space: str, extents: tuple[int, ...], got_space: str | None, got_extents: tuple[int | None, ...]
-) -> str:
-    """Refuse an array outside `space`, or smaller than `extents`; what is not known yet is None.
-
-    Returns the rule of the extents, for those that only the running kernel can check.
-    """
-    if got_space not in (space, None):
-        raise TypingError(f"{operand} must lie in {space} memory, got an array in {got_space} memory")
-    rule = f"{operand} must have at least the extents {extents}"
-    if any(got is not None and got < wanted for got, wanted in zip(got_extents, extents, strict=True)):
-        raise TypingError(f"{rule}, got {got_extents}")
-    return rule
-
-
-# A kernel as a whole.
-
-
-def launch_bounds(desc: Gemm | FFT, arch: str | None) -> tuple[int, int]:
-    """Threads a block on a target, and blocks that a multiprocessor shall hold at least."""
-    if isinstance(desc, Gemm) and desc.mainloop:
-        planned = desc.mainloop_on(arch)
-        return planned.threads, planned.blocks_per_multiprocessor
-    return desc.launch_bounds
-
-
-def agree_on_threads(
-    first: Gemm | FFT, other: Gemm | FFT, error: type[Exception] = TypingError, arch: str | None = None
-) -> None:
-    """Refuse two descriptors that are made for blocks of different sizes."""
-    threads, others = launch_bounds(first, arch)[0], launch_bounds(other, arch)[0]
-    if threads != others:
-        raise error(
-            f"descriptors of one kernel must agree on the threads of a block, got {threads} for {first!r} and"
-            f" {others} for {other!r}: set threads=, or ffts_per_block="
-        )
-
-
-def block_of(desc: Gemm | FFT, block_dim: tuple[int, ...], arch: str | None = None) -> None:
-    """Refuse a block that has not exactly the threads of a descriptor."""
-    threads, wanted = math.prod(block_dim), launch_bounds(desc, arch)[0]
-    if threads != wanted:
-        raise LaunchError(
-            f"the block must have {wanted} threads (block_dim of {desc!r}), got {threads} from block {block_dim}"
-        )
-
-
-def shared_memory(used_bytes: int, arch: str) -> None:
-    """Refuse more shared memory than a block may have on `arch`."""
-    limit = shared_memory_limit_bytes(arch)
-    if used_bytes > limit:
-        raise TypingError(
-            f"the tiles of a kernel must fit the {limit} bytes of shared memory that {arch} has, got {used_bytes}"
-        )
+        raise TypingError("grid(count) takes one integer, the number of transforms or products")

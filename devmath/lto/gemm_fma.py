@@ -78,8 +78,8 @@ def plan(problem: GemmProblem) -> GemmPlan:
         # float64 goes to tensor cores where a target has them, and those want the larger shares of fewer threads.
         share = MAX_ACCUMULATOR_WORDS if dtype.name == "float64" else _PASS_WORDS
         threads = default_threads(m, n, problem.words_each, share)
-    candidates = _candidates(m, n, dtype, orders, threads)
-    rows, cols = min(candidates, key=lambda axes: _cost(axes[0], axes[1], dtype, threads))
+    of_block = problem.block_threads(threads)
+    rows, cols = min(_candidates(problem, threads), key=lambda axes: _cost(axes[0], axes[1], dtype, of_block))
     return GemmPlan(
         problem=problem,
         variant="fma",
@@ -96,26 +96,26 @@ def plan(problem: GemmProblem) -> GemmPlan:
     )
 
 
-def _candidates(
-    m: int, n: int, dtype: DType, orders: tuple[str, str, str], threads: int
-) -> Iterator[tuple[_Axis, _Axis]]:
+def _candidates(problem: GemmProblem, threads: int) -> Iterator[tuple[_Axis, _Axis]]:
     """Every (rows, columns) dealing of which one pass fits the registers."""
+    m, n, dtype, orders = problem.m, problem.n, problem.a, problem.orders
     # An access brings a chunk of k where k runs along the lines of an operand, else a group of neighbours.
     chunk = CHUNK_BYTES // dtype.itemsize
     row_chunk, row_depth = (1, chunk) if orders[0] == "row" else (chunk, 1)
     col_chunk, col_depth = (1, chunk) if orders[1] == "col" else (chunk, 1)
     words = accumulator_words(dtype)
-    lanes = [(rows, WARP // rows) for rows in (1, 2, 4, 8, 16, 32)]
+    in_warp = min(threads, WARP)
+    lanes = [(rows, in_warp // rows) for rows in (1, 2, 4, 8, 16, 32) if rows <= in_warp]
+    free = registers_of_thread(problem.block_threads(threads)) - _OTHER_REGISTERS
     for warp_grid, lane_grid, r, c in product(warp_grids(threads), lanes, _EXTENTS, _EXTENTS):
-        registers = (r * c + r * row_depth + c * col_depth) * words + _OTHER_REGISTERS
-        if r * c * words <= _PASS_WORDS and registers <= registers_of_thread(threads):
+        if r * c * words <= _PASS_WORDS and (r * c + r * row_depth + c * col_depth) * words <= free:
             yield (
                 _Axis(m, lane_grid[0], warp_grid[0], r, math.gcd(r, row_chunk), row_depth),
                 _Axis(n, lane_grid[1], warp_grid[1], c, math.gcd(c, col_chunk), col_depth),
             )
 
 
-def _cost(rows: _Axis, cols: _Axis, dtype: DType, threads: int) -> tuple[float, ...]:
+def _cost(rows: _Axis, cols: _Axis, dtype: DType, of_block: int) -> tuple[float, ...]:
     """Order of preference: the register form fits; cycles of a warp a step of k; 4 x 8 lanes.
 
     Cycles, of one of the four partitions of an SM: one a real float32 multiply-add, twice that in float64; one a byte
@@ -127,7 +127,7 @@ def _cost(rows: _Axis, cols: _Axis, dtype: DType, threads: int) -> tuple[float, 
     loads = rows.count / max(rows.group, rows.depth) + cols.count / max(cols.group, cols.depth)
     fixed = 4  # loop and addresses, so that tiny passes do not look free
     return (
-        accumulators > max_accumulator_words(threads, accumulator_words(dtype)),
+        accumulators > max_accumulator_words(of_block, accumulator_words(dtype)),
         passes * (multiplies + (rows.count + cols.count) * dtype.itemsize + loads + fixed),
         abs(math.log2(cols.lanes / 8)),
     )

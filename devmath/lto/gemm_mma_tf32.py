@@ -15,7 +15,7 @@ _K_STEPS = (16, 8)  # the shorter one needs half the registers for operands
 
 @cache
 def plan(problem: GemmProblem) -> GemmPlan:
-    """Plan a product of operands rounded to tf32, or of pairs of tf32 numbers: three products each.
+    """Plan a product of operands read as tf32, or of pairs of tf32 numbers: three products each.
 
     Three are about as exact as float32 itself.
     """

@@ -29,11 +29,13 @@ class GemmProblem:
     orders : tuple of {"row", "col"}
         Those of A, B and C.
     threads : int or None
-        Threads that call together; None leaves the number to the variant.
+        Threads that share a product; None leaves the number to the variant.
     math : {"ieee", "tf32", "3xtf32"}
         How float32 is multiplied.
     conj : tuple of bool
         Whether A, and B, is conjugated.
+    gemms_per_block : int
+        Products that a block computes side by side, each by `threads` of its own.
     """
 
     m: int
@@ -47,11 +49,16 @@ class GemmProblem:
     threads: int | None = None
     math: str = "ieee"
     conj: tuple[bool, bool] = (False, False)
+    gemms_per_block: int = 1
 
     @property
     def words_each(self) -> int:
         """32-bit registers that one accumulator takes."""
         return accumulator_words(self.accumulator)
+
+    def block_threads(self, threads: int) -> int:
+        """Threads of a block, which share its registers, where `threads` share a product."""
+        return threads * self.gemms_per_block
 
 
 @dataclass(frozen=True)
@@ -67,13 +74,15 @@ class GemmPlan:
     header : str
         Its CUDA C++ header, as one writes it in an ``#include``.
     threads : int
-        Threads that call together, a multiple of 32.
+        Threads that share a product: a multiple of 32, or a power of two below.
     a, b, c : TileLayout
         Shared-memory tiles.
     fragment : FragmentMap
         Elements of C that a thread's accumulators hold.
     template : str
         C++ type of the variant's block, in terms of a type named ``Fragment``.
+    prelude : str, optional
+        What a unit declares after the header.
     """
 
     problem: GemmProblem
@@ -85,20 +94,33 @@ class GemmPlan:
     c: TileLayout
     fragment: FragmentMap
     template: str
+    prelude: str = ""
 
     @property
     def accumulator(self) -> DType:
         """Type of the sums, of alpha and of beta."""
         return self.problem.accumulator
 
+    def plain(self, name: str) -> TileLayout:
+        """Matrix "a", "b" or "c" as a dense array of the user's own, in the problem's order whatever a tile's is."""
+        tile, order = getattr(self, name), self.problem.orders["abc".index(name)]
+        lines, length = (tile.rows, tile.cols) if order == "row" else (tile.cols, tile.rows)
+        return TileLayout(tile.dtype, tile.rows, tile.cols, order, length, lines)
+
     @property
     def register_form_problem(self) -> str | None:
         """Why the accumulators of a thread do not fit its registers, as a sentence; None where they do."""
         words_each, m, n = self.problem.words_each, self.problem.m, self.problem.n
         words = self.fragment.size * words_each
-        limit = max_accumulator_words(self.threads, words_each)
+        limit = max_accumulator_words(self.problem.block_threads(self.threads), words_each)
         if words <= limit:
             return None
+        if self.threads < WARP or self.problem.gemms_per_block > 1:
+            return (
+                f"the accumulator of a thread must be at most {limit} 32-bit words, got {words} for {m} x {n} "
+                f"{self.accumulator.name} with {self.threads} threads a product: take execution='block', or a smaller "
+                f"m or n"
+            )
         block_words = m * n * words_each
         others = (count for count in (32, 64, 128, 256) if count != self.threads)
         enough = (count for count in others if block_words <= count * max_accumulator_words(count, words_each))
@@ -147,8 +169,8 @@ def default_threads(m: int, n: int, words_per_output: int, words_per_thread: int
 
 
 def warp_grids(threads: int) -> list[tuple[int, int]]:
-    """All (rows, columns) of warps that use every warp."""
-    warps = threads // WARP
+    """All (rows, columns) of warps that use every warp; of the one where there are fewer threads than a warp has."""
+    warps = max(threads // WARP, 1)
     return [(rows, warps // rows) for rows in range(1, warps + 1) if warps % rows == 0]
 
 

@@ -1,7 +1,6 @@
 """CUDA C++ text of one GEMM unit: an #include, and one extern "C" function that names layouts and template."""
 
 from ..dtypes import BY_NAME, DType
-from ..layouts import TileLayout
 from .gemm_plan import GemmPlan
 from .tile_source import element_text, fragment_text, layout_text, plain_layout_text
 
@@ -10,13 +9,13 @@ def tile_form(plan: GemmPlan, forms: tuple[str, ...], symbol: str) -> str:
     """Source of ``C = alpha A B + beta C`` in shared memory.
 
     The function is ``void symbol(alpha, const void* a, int lda, const void* b, int ldb, beta, void* c, int ldc)``;
-    alpha and beta are one scalar of the accumulator's type, or two (real, imaginary).
+    alpha and beta are one scalar of the accumulator's type, or two (real, imaginary), or the bits of a float16.
 
     Parameters
     ----------
     plan : GemmPlan
     forms : tuple of {"tile", "plain"}
-        What A, B and C are: tiles with the plan's layouts, or arrays of the user's own with the plan's orders, whose
+        What A, B and C are: tiles with the plan's layouts, or arrays of the user's own with the problem's orders, whose
         leading dimensions arrive at run time. The leading dimension of a tile is not looked at.
     symbol : str
         Name of the function.
@@ -46,11 +45,11 @@ def register_form(plan: GemmPlan, forms: tuple[str, ...], symbol: str) -> str:
 
 
 def _unit(plan: GemmPlan, forms: tuple[str, ...], declaration: str, call: str) -> str:
-    operands = zip("ABC", (plan.a, plan.b, plan.c), forms, strict=False)  # the register form has no C
-    layouts = "\n".join(f"  using {name} = {_operand_text(layout, form)};" for name, layout, form in operands)
+    operands = zip("abc", forms, strict=False)  # the register form has no C
+    layouts = "\n".join(f"  using {name.upper()} = {_operand_text(plan, name, form)};" for name, form in operands)
     return f"""\
 #include <{plan.header}>
-
+{plan.prelude}
 extern "C" __device__ void {declaration} {{
   using namespace devmath;
 {layouts}
@@ -62,14 +61,17 @@ extern "C" __device__ void {declaration} {{
 """
 
 
-def _operand_text(layout: TileLayout, form: str) -> str:
-    if form == "plain":
-        return plain_layout_text(layout.dtype, layout.rows, layout.cols, layout.order)
-    return layout_text(layout)
+def _operand_text(plan: GemmPlan, name: str, form: str) -> str:
+    if form == "tile":
+        return layout_text(getattr(plan, name))
+    plain = plan.plain(name)
+    return plain_layout_text(plain.dtype, plain.rows, plain.cols, plain.order)
 
 
 def _scalar(dtype: DType, name: str) -> tuple[str, str]:
     """Declaration of a scalar parameter, and the expression that reads it."""
+    if dtype.name == "float16":  # a struct by value would not be passed as Numba passes a half
+        return f"unsigned short {name}", f"Accumulator{{{name}}}"
     if not dtype.is_complex:
         return f"{element_text(dtype)} {name}", name
     real = element_text(BY_NAME[dtype.real])

@@ -128,7 +128,8 @@ def _candidates(
 ) -> Iterator[WarpTiling]:
     """Every tiling whose accumulators of one pass fit the registers."""
     m, n, k, of_one, itemsize = problem.m, problem.n, problem.k, problem.words_each, problem.a.itemsize
-    most = max_accumulator_words(threads, of_one)
+    of_block = problem.block_threads(threads)
+    most = max_accumulator_words(of_block, of_one)
     for (warp_rows, warp_cols), r, c, k_step in product(warp_grids(threads), _ROW_BLOCKS, _COL_BLOCKS, k_steps):
         row_passes, col_passes = -(-m // (warp_rows * r * BLOCK_ROWS)), -(-n // (warp_cols * c * BLOCK_COLS))
         pass_words = r * c * _BLOCK_SIZE * of_one
@@ -137,7 +138,7 @@ def _candidates(
         step_words = (r * BLOCK_ROWS + c * BLOCK_COLS) * k_step // WARP * itemsize * element_registers // 4
         # The last step of fewer values is loaded while the one before is multiplied.
         tail_words = step_words if k % k_step else 0
-        free_words = registers_of_thread(threads) - held - tail_words - _OTHER_REGISTERS
+        free_words = registers_of_thread(of_block) - held - tail_words - _OTHER_REGISTERS
         if pass_words <= most:
             yield WarpTiling(warp_rows, warp_cols, r, c, row_passes, col_passes, k_step, step_words, free_words)
 
@@ -154,7 +155,7 @@ def _cost(tiling: WarpTiling, problem: GemmProblem, threads: int, mma_cycles: in
     of_one = problem.words_each
     fixed = 16 * 16 // tiling.k_step  # loop and addresses, so that tiny passes do not look free
     return (
-        tiling.size * of_one > max_accumulator_words(threads, of_one),
+        tiling.size * of_one > max_accumulator_words(problem.block_threads(threads), of_one),
         max(tiling.step_words - tiling.free_words, 0),
         tiling.passes * (multiplies + loads + fixed),
         abs(math.log2(tiling.row_blocks * BLOCK_ROWS / (tiling.col_blocks * BLOCK_COLS))),

@@ -63,12 +63,17 @@ class MainloopPlan:
     @property
     def columns(self) -> int:
         """Columns of one instruction, for operands that come by TMA."""
-        return int(self.tile.template.rstrip(">").rpartition(",")[2])  # WgmmaBlock<Fragment, columns>
+        return int(self.tile.template.split(", ")[1])  # WgmmaBlock<Fragment, columns, bytes of an element>
+
+    @property
+    def a_bytes(self) -> int:
+        """Shared memory of A in a stage."""
+        return _tile_bytes(self.tile.a)
 
     @property
     def stage_bytes(self) -> int:
         """Shared memory of a stage."""
-        return stage_bytes(self.tile)
+        return _stage_bytes(self.tile)
 
     @property
     def shared_bytes(self) -> int:
@@ -82,7 +87,8 @@ class MainloopPlan:
         boxes = {name: _box_of_panel(layout) for name, layout in (("a", self.tile.a), ("b", self.tile.b))}
         slice_length = _LINE_BYTES // c.itemsize
         # A copy knows the edge of the matrix, not that of the tile.
-        if c.name in _STORED and self.columns % slice_length == 0 and self.tile.fragment.always_in_bounds:
+        is_float = self.tile.accumulator.name == "float32"
+        if is_float and c.name in _STORED and self.columns % slice_length == 0 and self.tile.fragment.always_in_bounds:
             boxes["c"] = Box("row", _WARP_ROWS, slice_length, _LINE_BYTES // CHUNK_BYTES)
         return boxes
 
@@ -120,9 +126,13 @@ def _box_of_panel(layout: TileLayout) -> Box:
     return Box(layout.order, layout.lines_allocated, layout.ld, layout.swizzle)
 
 
-def stage_bytes(tile: GemmPlan) -> int:
-    """Shared memory of one tile of A and one of B, each from a multiple of 1024 bytes on."""
-    return sum(-(-layout.size_bytes // _STAGE_ALIGNMENT) * _STAGE_ALIGNMENT for layout in (tile.a, tile.b))
+def _tile_bytes(layout: TileLayout) -> int:
+    """Shared memory from one tile to the next."""
+    return -(-layout.size_bytes // _STAGE_ALIGNMENT) * _STAGE_ALIGNMENT
+
+
+def _stage_bytes(tile: GemmPlan) -> int:
+    return _tile_bytes(tile.a) + _tile_bytes(tile.b)
 
 
 @cache
@@ -136,21 +146,23 @@ def plan(tile: GemmPlan, arch: str | None) -> MainloopPlan:
     """
     limit = shared_memory_limit_bytes(arch) if arch else max(map(shared_memory_limit_bytes, ARCHITECTURES))
     loads = "tma" if tile.variant == "wgmma" and _can_load_by_tma(tile) else "cp_async"
-    fitting = (limit - _STAGE_ALIGNMENT - _other_bytes(tile, loads)) // stage_bytes(tile)
+    fitting = (limit - _STAGE_ALIGNMENT - _other_bytes(tile, loads)) // _stage_bytes(tile)
     if loads == "tma" and fitting < _MIN_STAGES:
-        loads, fitting = "cp_async", (limit - _STAGE_ALIGNMENT - _other_bytes(tile, "cp_async")) // stage_bytes(tile)
+        loads, fitting = "cp_async", (limit - _STAGE_ALIGNMENT - _other_bytes(tile, "cp_async")) // _stage_bytes(tile)
     if fitting < _MIN_STAGES:
         m, n, k = tile.problem.m, tile.problem.n, tile.problem.k
         raise ValueError(
             f"m, n, k of a mainloop must leave {_MIN_STAGES} stages of A and B within {limit - _STAGE_ALIGNMENT} bytes"
-            f" of shared memory, got {m}, {n}, {k} of which a stage takes {stage_bytes(tile)} bytes"
+            f" of shared memory, got {m}, {n}, {k} of which a stage takes {_stage_bytes(tile)} bytes"
         )
     return MainloopPlan(tile, loads, min(fitting, _MAX_STAGES if loads == "tma" else _STAGES_CP_ASYNC))
 
 
 def _can_load_by_tma(tile: GemmPlan) -> bool:
-    """Whether one box of TMA is one panel of a tile, for both operands."""
-    return all(_box_of_panel(layout).lines <= _MAX_BOX for layout in (tile.a, tile.b))
+    """Whether one box of TMA is one panel of a tile, for both operands, which must lie as in global memory."""
+    layouts = (tile.a, tile.b)
+    as_asked = all(layout.order == order for layout, order in zip(layouts, tile.problem.orders, strict=False))
+    return as_asked and all(_box_of_panel(layout).lines <= _MAX_BOX for layout in layouts)
 
 
 def _other_bytes(tile: GemmPlan, loads: str) -> int:

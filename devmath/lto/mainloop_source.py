@@ -50,12 +50,14 @@ def store(plan: MainloopPlan, c: DType, symbol: str) -> str:
 def _unit(plan: MainloopPlan, by_tma: bool, declaration: str, call: str) -> str:
     tile = plan.tile
     return f"""\
-{_tma_header(plan) if by_tma else f"#include <{tile.header}>{chr(10)}#include <devmath/gemm/mainloop_cp_async.cuh>"}
+{_includes(plan, by_tma)}
+{tile.prelude}
 
 extern "C" __device__ void {declaration} {{
   using namespace devmath;
   using A = {layout_text(tile.a)};
   using B = {layout_text(tile.b)};
+  using Stage = StageMemory<{plan.a_bytes}, {plan.stage_bytes}>;
   using Accumulator = {element_text(tile.accumulator)};
   using Fragment = {fragment_text(tile.fragment)};
   using Block = {"void" if by_tma else tile.template};
@@ -68,21 +70,21 @@ extern "C" __device__ void {declaration} {{
 
 def _cp_async_loop(plan: MainloopPlan) -> str:
     numbers = (plan.tile.threads, plan.idle_threads, plan.num_stages, plan.group, *plan.registers)
-    return f"CpAsyncMainloop<Block, A, B, Accumulator, {', '.join(map(str, numbers))}>"
+    return f"CpAsyncMainloop<Block, A, B, Stage, Accumulator, {', '.join(map(str, numbers))}>"
 
 
 def _tma_loop(plan: MainloopPlan) -> str:
     numbers = (plan.tile.threads, plan.num_stages, plan.group, *plan.registers)
-    return f"TmaMainloop<Fragment, {plan.columns}, A, B, {', '.join(map(str, numbers))}>"
+    return f"TmaMainloop<Fragment, {plan.columns}, A, B, Stage, Accumulator, {', '.join(map(str, numbers))}>"
 
 
-def _tma_header(plan: MainloopPlan) -> str:
-    """The header, and the one instruction that the unit uses."""
-    columns, element = plan.columns, plan.tile.a.dtype
-    ptx_type = {"float16": "f16", "bfloat16": "bf16"}[element.name]
-    operands = ", ".join(str(columns // 2 + i) for i in range(5))
-    instruction = f'{columns}, {element_text(element)}, "{ptx_type}", {columns // 8}, {operands}'
-    # For tests: a wait that takes longer ends the kernel instead of hanging the GPU.
+def _includes(plan: MainloopPlan, by_tma: bool) -> str:
+    if by_tma:
+        return f"{_wait_limit()}#include <devmath/gemm/mainloop_tma.cuh>"
+    return f"#include <{plan.tile.header}>\n#include <devmath/gemm/mainloop_cp_async.cuh>"
+
+
+def _wait_limit() -> str:
+    """For tests: waits that take longer end the kernel instead of hanging the GPU."""
     limit = os.environ.get("DEVMATH_WAIT_LIMIT_NS")
-    define = f"#define DEVMATH_WAIT_LIMIT_NS {int(limit)}ull\n" if limit else ""
-    return f"{define}#include <devmath/gemm/mainloop_tma.cuh>\n\nDEVMATH_MAINLOOP_WGMMA({instruction})"
+    return f"#define DEVMATH_WAIT_LIMIT_NS {int(limit)}ull\n" if limit else ""

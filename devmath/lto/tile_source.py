@@ -2,7 +2,7 @@
 
 from ..dtypes import DType
 from ..fragments import Digits, FragmentMap
-from ..layouts import TileLayout
+from ..layouts import TileLayout, TilePerProduct
 
 # An array of two dimensions, after its pointer.
 _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long long column_stride_bytes"
@@ -10,7 +10,7 @@ _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long 
 
 def element_text(dtype: DType) -> str:
     """C++ name of an element type, seen from outside namespace ``devmath``."""
-    return dtype.cpp if dtype.cpp in ("float", "double") else f"devmath::{dtype.cpp}"
+    return dtype.cpp if dtype.cpp in ("float", "double", "int") else f"devmath::{dtype.cpp}"
 
 
 def layout_text(layout: TileLayout) -> str:
@@ -45,6 +45,19 @@ def store_tile(layout: TileLayout, threads: int, array_dtype: DType, symbol: str
     return _unit("tile_copy", symbol, f"const void* tile, void* array, {_STRIDED}", function)
 
 
+def load_tile_of_product(layout: TileLayout, tiles: TilePerProduct, symbol: str) -> str:
+    """Source of ``symbol(tile, array, ...)``: a warp fills the tiles of its products, each from its own array."""
+    function = f"load_tile_by_warp<{layout_text(layout)}, {tiles.threads}, {tiles.stride_bytes}>"
+    return _unit("warp_copy", symbol, f"void* tile, const void* array, {_STRIDED}", function)
+
+
+def store_tile_of_product(layout: TileLayout, tiles: TilePerProduct, array_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(tile, array, ...)``: a warp writes the tiles of its products, each to its own array."""
+    numbers = f"{tiles.threads}, {tiles.stride_bytes}"
+    function = f"store_tile_by_warp<{layout_text(layout)}, {numbers}, {element_text(array_dtype)}>"
+    return _unit("warp_copy", symbol, f"const void* tile, void* array, {_STRIDED}", function)
+
+
 def store_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:
     """Source of ``symbol(fragment, array, ...)``: a thread writes its registers to an array of `array_dtype`."""
     function = f"store_fragment<{fragment_text(fragment)}, {element_text(dtype)}, {element_text(array_dtype)}>"
@@ -55,6 +68,12 @@ def store_fragment_to_tile(fragment: FragmentMap, dtype: DType, layout: TileLayo
     """Source of ``symbol(fragment, tile)``: a thread writes its registers to a shared-memory tile."""
     function = f"store_fragment_to_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
     return _unit("fragment_store", symbol, "const void* fragment, void* tile", function)
+
+
+def convert_element(from_dtype: DType, to_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(source, destination)``: one number of another type."""
+    function = f"convert_element<{element_text(from_dtype)}, {element_text(to_dtype)}>"
+    return _unit("scalar", symbol, "const void* source, void* destination", function)
 
 
 def _unit(header: str, symbol: str, parameters: str, function: str) -> str:

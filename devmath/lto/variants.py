@@ -7,9 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import fft_plan, gemm_fma, gemm_mma_f64, gemm_mma_sync, gemm_mma_tf32, gemm_wgmma
+from . import (
+    fft_plan,
+    gemm_fma,
+    gemm_mma_f64,
+    gemm_mma_sync,
+    gemm_mma_tf32,
+    gemm_wgmma,
+    gemm_wgmma_tf32,
+    gemm_wgmma_tiling,
+)
 from .fft_plan import FFTPlan
-from .gemm_plan import GemmPlan, GemmProblem
+from .gemm_plan import WARP, GemmPlan, GemmProblem
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Variant:
         sentence, or None. By default there is neither.
     math : tuple of str, optional
         How it multiplies float32: "ieee" as its arithmetic says, or ways that a descriptor must ask for.
+    fewest_threads : int, optional
+        The fewest that can share a product. Default 32.
     """
 
     name: str
@@ -46,6 +57,7 @@ class Variant:
     obstacle: Callable[[GemmProblem], str | None] | None = None
     drawback: Callable[[GemmProblem], str | None] | None = None
     math: tuple[str, ...] = ("ieee",)
+    fewest_threads: int = WARP
 
     def is_for(self, problem: GemmProblem) -> bool:
         """Whether it computes with such numbers at all."""
@@ -55,6 +67,8 @@ class Variant:
         """Why it cannot compute a problem on `arch`; None where it can. Of the target None nothing is known."""
         if self.architectures and arch not in (None, *self.architectures):
             return f"it runs on {', '.join(sorted(self.architectures))}, not on {arch}"
+        if problem.threads and problem.threads < self.fewest_threads:
+            return f"it takes {self.fewest_threads} threads or more a product, not {problem.threads}"
         return self.obstacle(problem) if self.obstacle else None
 
     def refusal(self, problem: GemmProblem, arch: str | None) -> str | None:
@@ -94,7 +108,7 @@ GEMM_VARIANTS = (
         "tensor cores, a warpgroup at a time",
         frozenset(gemm_wgmma.DTYPES),
         gemm_wgmma.plan,
-        frozenset(gemm_wgmma.ARCHITECTURES),
+        frozenset(gemm_wgmma_tiling.ARCHITECTURES),
         obstacle=gemm_wgmma.obstacle,
         drawback=gemm_wgmma.drawback,
     ),
@@ -109,13 +123,23 @@ GEMM_VARIANTS = (
         drawback=gemm_mma_f64.drawback,
     ),
     Variant(
+        "wgmma_tf32",
+        "tensor cores, a warpgroup at a time",
+        frozenset(gemm_wgmma_tf32.DTYPES),
+        gemm_wgmma_tf32.plan,
+        frozenset(gemm_wgmma_tiling.ARCHITECTURES),
+        obstacle=gemm_wgmma_tf32.obstacle,
+        drawback=gemm_wgmma_tf32.drawback,
+        math=("tf32", "3xtf32"),
+    ),
+    Variant(
         "mma_tf32",
         "tensor cores, a warp at a time",
         frozenset(gemm_mma_tf32.DTYPES),
         gemm_mma_tf32.plan,
         math=("tf32", "3xtf32"),
     ),
-    Variant("fma", "FMA units", frozenset(gemm_fma.DTYPES), gemm_fma.plan),
+    Variant("fma", "FMA units", frozenset(gemm_fma.DTYPES), gemm_fma.plan, fewest_threads=1),
 )
 FFT_VARIANTS = (Variant("stockham", "FMA units", frozenset({"complex64", "complex128"}), fft_plan.plan),)
 
@@ -148,6 +172,12 @@ def select(problem: GemmProblem, arch: str | None = None, forced: str | None = N
     return named[forced]
 
 
+def fewest_threads(problem: GemmProblem, forced: str | None = None) -> int:
+    """Return the fewest threads that can share a product, by any variant or by the one that is `forced`."""
+    able = (variant.fewest_threads for variant in candidates(problem) if forced in (None, variant.name))
+    return min(able, default=WARP)
+
+
 def explain(problem: GemmProblem, arch: str | None = None, forced: str | None = None) -> Choice:
     """Say which variant `select` returns, and why."""
     chosen = select(problem, arch, forced)
@@ -177,6 +207,7 @@ __all__ = [
     "candidates",
     "dtypes",
     "explain",
+    "fewest_threads",
     "select",
     "transform_variant",
 ]

@@ -18,6 +18,7 @@ from numba.cuda import codegen, compiler, dispatcher, types
 from numba.cuda.core import errors as numba_cuda_errors
 
 from devmath.dtypes import lookup
+from devmath.frontends.numba_cuda.types import numba_type
 from devmath.lto.arch import compute_capability
 
 #: numba-cuda has a class of its own; Numba, whose types it uses, raises the other on the way.
@@ -133,9 +134,9 @@ def _cuobjdump(flag: str, cubin: bytes) -> str:
 
 def array(dtype: Any, ndim: int = 2, layout: str = "A") -> types.Array:
     """Numba's type of an array; layout "A" is any strides."""
-    return types.Array(getattr(types, lookup(dtype).name), ndim, layout)
+    return types.Array(numba_type(lookup(dtype)), ndim, layout)
 
 
 def scalar(dtype: Any) -> types.Type:
     """Numba's type of a number."""
-    return getattr(types, lookup(dtype).name)
+    return numba_type(lookup(dtype))

@@ -12,13 +12,17 @@ from tests.compile.harness import array, link, scalar
 #: One product for each element type; between them they use every variant.
 EACH_DTYPE = [case for case in GEMM_CASES if case.small and (case.m, case.n) == (32, 32)]
 #: Every other shape, order and number of threads of the table, for one type of each variant.
-EVERY_SHAPE = [case for case in GEMM_CASES if case.dtype in ("float32", "float16") and case not in EACH_DTYPE]
+EVERY_SHAPE = [
+    case
+    for case in GEMM_CASES
+    if case.dtype in ("float32", "float16", "int8", "float8_e5m2") and case not in EACH_DTYPE
+]
 
 #: What a product must be made of: the multiply, and the widest loads of its operands from shared memory.
 MULTIPLY = {"float64": "DFMA", "complex128": "DFMA", "float32": "FFMA", "complex64": "FFMA"}
 INSTRUCTIONS = {
     "wgmma": ("HGMMA",),
-    "mma_sync": ("HMMA.16816.F32", "LDSM.16"),
+    "wgmma_tf32": ("HGMMA",),
     "mma_f64": ("DMMA",),
     "mma_tf32": ("HMMA.1688.F32.TF32",),
     "fma": ("LDS.128",),
@@ -29,12 +33,12 @@ on_all_architectures = pytest.mark.parametrize("arch", ARCHITECTURES)
 
 def arguments(make, mm):
     """Types of the arguments of a kernel of tests/kernels.py."""
-    operand, result, number = array(mm.dtype), array(mm.c_dtype), scalar(mm.accumulator_dtype)
+    a, b, c, number = array(mm.dtype), array(mm.b_dtype), array(mm.c_dtype), scalar(mm.accumulator_dtype)
     return {
-        kernels.gemm_tile: (number, operand, operand, number, result),
-        kernels.gemm_accumulator: (operand, operand, result),
-        kernels.gemm_bias: (operand, operand, array(mm.accumulator_dtype, 1), result),
-        kernels.gemm_by_hand: (operand, operand, array(mm.accumulator_dtype, 1), result),
+        kernels.gemm_tile: (number, a, b, number, c),
+        kernels.gemm_accumulator: (a, b, c),
+        kernels.gemm_bias: (a, b, array(mm.accumulator_dtype, 1), c),
+        kernels.gemm_by_hand: (a, b, array(mm.accumulator_dtype, 1), c),
     }[make]
 
 
@@ -47,7 +51,21 @@ def build(make, mm, arch="sm_90a"):
 def assert_multiplies(mm, binary, arch="sm_90a"):
     variant = mm.plan_on(arch).variant
     names = [MULTIPLY[mm.dtype.name]] if variant == "fma" else []
-    assert [name for name in (*names, *INSTRUCTIONS[variant]) if not binary.count(name)] == []
+    if mm.dtype.itemsize == 1 and variant == "wgmma":
+        names = ["IGMMA" if mm.accumulator_dtype.kind == "i" else "QGMMA"]
+    elif variant == "mma_sync":
+        names = [mma_sync(mm, arch), "LDSM.16"]
+    else:
+        names += INSTRUCTIONS[variant]
+    assert [name for name in names if not binary.count(name)] == []
+
+
+def mma_sync(mm, arch):
+    """The multiply of a warp. Where there is none for float8, ptxas or we have two for halves."""
+    if mm.accumulator_dtype.kind == "i":
+        return "IMMA.16832"
+    has_float8 = "float8" in mm.dtype.name and arch in ("sm_89", "sm_120a")
+    return f"{'QMMA.16832' if has_float8 else 'HMMA.16816'}.F{8 * mm.accumulator_dtype.itemsize}"
 
 
 def test_the_cases_cover_every_variant_and_dtype():
@@ -65,7 +83,7 @@ def test_each_dtype_links_for_each_architecture(case, arch):
 
 
 @on_all_architectures
-@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16", "int8", "float8_e4m3fn"])
 def test_an_accumulator_stays_in_registers(dtype, arch):
     mm = devmath.Gemm(64, 64, 32, dtype)
     assert_multiplies(mm, build(kernels.gemm_accumulator, mm, arch), arch)

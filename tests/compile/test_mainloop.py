@@ -7,8 +7,9 @@ from numba import cuda
 from numba.cuda import types
 
 import devmath
-from devmath.dtypes import BY_NAME
+from devmath.dtypes import lookup
 from devmath.frontends.numba_cuda.matrices import MappedType
+from devmath.frontends.numba_cuda.types import numba_type
 from devmath.lto.arch import ARCHITECTURES
 from tests import mainloop
 from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link
@@ -19,12 +20,12 @@ OTHER = mainloop.FAST[4]
 
 def mapped(mm, names="ab"):
     """Numba's types of what `mm.operands` returns on sm_90a."""
-    element = getattr(types, mm.dtype.name)
-    return tuple(MappedType(element, "A", True, mm, name) for name in names)
+    dtypes = {"a": mm.dtype, "b": mm.b_dtype, "c": mainloop.result_dtype(mm)}
+    return tuple(MappedType(numba_type(lookup(dtypes[name])), "A", True, mm, name) for name in names)
 
 
 def plain_types(mm):
-    return (array(mm.dtype), array(mm.dtype), array(mm.accumulator_dtype, layout="C"))
+    return (array(mm.dtype), array(mm.b_dtype), array(mm.accumulator_dtype, layout="C"))
 
 
 def assert_registers_suffice(binary, mm):
@@ -37,12 +38,15 @@ def assert_registers_suffice(binary, mm):
 @pytest.mark.parametrize("mm", mainloop.FAST, ids=str)
 def test_a_fused_layer_on_sm_90a(mm):
     planned = mm.mainloop_on("sm_90a")
-    by_tma = "c" in planned.boxes(BY_NAME[mm.dtype.name])
-    matrices = mapped(mm, "abc") if by_tma else (*mapped(mm), array(mm.dtype, layout="C"))
-    binary = link(mainloop.linear(mm), (*matrices, array("float32", 1, "C")), "sm_90a")
+    result = mainloop.result_dtype(mm)
+    by_tma = "c" in planned.boxes(lookup(result))
+    matrices = mapped(mm, "abc") if by_tma else (*mapped(mm), array(result, layout="C"))
+    binary = link(mainloop.linear(mm), (*matrices, array(mm.accumulator_dtype, 1, "C")), "sm_90a")
     binary.assert_clean()
     passes = planned.tile.fragment.size // (planned.columns // 2)
-    assert binary.count("HGMMA") == 2 * passes * mm.k // 16  # the first step of a tile, and the others
+    # The first step of a tile, and the others; an instruction takes 32 bytes of k.
+    multiplies = sum(binary.count(name) for name in ("HGMMA", "IGMMA", "QGMMA"))
+    assert multiplies == 2 * passes * mm.k * mm.dtype.itemsize // 32
     assert binary.count("UTMALDG") >= 2
     assert binary.count("LDGSTS") == binary.count("LDSM") == 0
     assert_registers_suffice(binary, mm)
@@ -78,7 +82,7 @@ def test_every_target_has_a_mainloop(mm, arch):
     binary = link(mainloop.linear(mm), (*plain_types(mm)[:2], c, bias), arch)
     binary.assert_clean()
     assert binary.count("LDGSTS") > 0
-    assert binary.count("FFMA" if mm.dtype == "float32" else "HMMA") > 0
+    assert sum(binary.count(name) for name in ("FFMA", "HMMA")) > 0
     assert f".maxntid {mm.threads}" in binary.ptx
 
 

@@ -9,8 +9,8 @@ from tests.compile.harness import array, link, scalar
 
 FIELDS = {
     "float64": {"dtype": "float64", "force_variant": "mma_f64"},
-    "tf32": {"dtype": "float32", "math": "tf32"},
-    "3xtf32": {"dtype": "float32", "math": "3xtf32"},
+    "tf32": {"dtype": "float32", "math": "tf32", "force_variant": "mma_tf32"},
+    "3xtf32": {"dtype": "float32", "math": "3xtf32", "force_variant": "mma_tf32"},
 }
 MULTIPLY = {"float64": "DMMA", "tf32": "HMMA.1688.F32.TF32", "3xtf32": "HMMA.1688.F32.TF32"}
 ORDERS = {"r": "row", "c": "col"}

@@ -6,7 +6,8 @@ from numba import cuda
 from numba.cuda import types
 
 import devmath
-from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link
+from tests import kernels
+from tests.compile.harness import TYPING_ERRORS, array, compile_kernel, link, scalar
 
 MM = devmath.Gemm(32, 16, 8, "float32")
 BY_COLUMNS = devmath.Gemm(32, 16, 8, "float16", a_order="col", b_order="col", c_order="col")
@@ -80,6 +81,28 @@ def wider_lines_than_needed(x, out):
 
 
 @accepted(OUT)
+def a_view_of_some_columns(out):
+    buffer = cuda.shared.array((40, 20), np.float32)
+    a, b, acc = buffer[1:33, 3:11], devmath.shared(MM.b), devmath.accumulator(MM)
+    rank = cuda.threadIdx.x
+    a[rank, 0], b[0, rank % 16] = out[0], out[1]
+    devmath.wait()
+    devmath.gemm(MM, a, b, acc)
+    out[rank] = acc[0]
+
+
+@accepted(OUT)
+def a_view_of_every_other_line(out):
+    buffer = cuda.shared.array((64, 8), np.float32)
+    a, b, acc = buffer[::2], devmath.shared(MM.b), devmath.accumulator(MM)
+    rank = cuda.threadIdx.x
+    a[rank, 0], b[0, rank % 16] = out[0], out[1]
+    devmath.wait()
+    devmath.gemm(MM, a, b, acc)
+    out[rank] = acc[0]
+
+
+@accepted(OUT)
 def registers_of_the_users_own(out):
     a, b = devmath.shared(MM.a), devmath.shared(MM.b)
     a[cuda.threadIdx.x, 0], b[0, cuda.threadIdx.x % 16] = out[0], out[1]
@@ -137,6 +160,24 @@ def accumulator_in_shared_memory():
 def operand_too_narrow():
     b = cuda.shared.array((8, 15), np.float32)
     devmath.gemm(MM, devmath.shared(MM.a), b, devmath.accumulator(MM))
+
+
+@refused("a must have lines of consecutive elements: strides of at least 32, and of just 4 bytes, got (64, 8)")
+def operand_of_every_other_column():
+    a = cuda.shared.array((32, 16), np.float32)
+    devmath.gemm(MM, a[:, ::2], devmath.shared(MM.b), devmath.accumulator(MM))
+
+
+@refused("a must have lines of consecutive elements: strides of at least 32, and of just 4 bytes, got (-32, 4)")
+def operand_upside_down():
+    a = cuda.shared.array((32, 8), np.float32)
+    devmath.gemm(MM, a[::-1], devmath.shared(MM.b), devmath.accumulator(MM))
+
+
+@refused("devmath.gemm: a must be a tile (32, 8) of float32, order 'row', or a 1-D or 2-D C-ordered cuda.shared.array")
+def operand_transposed():
+    a = cuda.shared.array((8, 32), np.float32)
+    devmath.gemm(MM, a.T, devmath.shared(MM.b), devmath.accumulator(MM))
 
 
 @refused("devmath.gemm: a must have at least the extents (256,), got (255,)")
@@ -207,3 +248,24 @@ def test_extents_that_are_known_at_run_time_only_are_checked_there():
     binary = link(cuda.jit(kernel), (types.int64, *OUT), "sm_90a")
     assert "trap;" in binary.ptx
     assert binary.count("CALL.ABS") == 1, "vprintf says why"
+
+
+def test_lines_that_are_known_at_run_time_only_are_checked_there():
+    def kernel(step, out):
+        a, acc = cuda.shared.array((32, 32), np.float32), devmath.accumulator(MM)
+        a[cuda.threadIdx.x, 0] = out[0]
+        devmath.gemm(MM, a[:, ::step], devmath.shared(MM.b), acc)
+        out[cuda.threadIdx.x] = acc[0]
+
+    binary = link(cuda.jit(kernel), (types.int64, *OUT), "sm_90a")
+    assert "trap;" in binary.ptx
+    assert binary.count("CALL.ABS") >= 1, "vprintf says why"
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex128"])
+def test_longer_lines_in_every_order(dtype, view):
+    for order in ("row", "col"):
+        mm = devmath.Gemm(33, 24, 16, dtype, a_order=order, b_order=order, c_order=order)
+        number, operand, result = scalar(mm.accumulator_dtype), array(dtype), array(mm.c_dtype)
+        link(kernels.gemm_plain(mm, view), (number, operand, operand, number, result), "sm_90a").assert_clean()

@@ -11,6 +11,8 @@ from tests.compile.harness import TYPING_ERRORS, array, compile_kernel
 MM = devmath.Gemm(32, 16, 8, "float32")
 TRANSPOSED = devmath.Gemm(32, 16, 8, "float32", a_order="col")
 COMPLEX = devmath.Gemm(32, 16, 8, "complex64", threads=MM.threads)
+INTEGERS = devmath.Gemm(32, 16, 8, "int8")
+FLOAT8 = devmath.Gemm(32, 16, 8, "float8_e4m3fn")
 TOO_LARGE = devmath.Gemm(128, 128, 8, "float32", threads=64)
 FFT = devmath.FFT(64)
 OTHER_FFT = devmath.FFT(64, ffts_per_block=1)
@@ -38,6 +40,11 @@ def negative(x, row, col):
 
 
 @cuda.jit(device=True)
+def halve(x, row, col):
+    return x / 2
+
+
+@cuda.jit(device=True)
 def imaginary(x, row, col):
     return x * 1j
 
@@ -45,6 +52,61 @@ def imaginary(x, row, col):
 @refused("devmath.load takes positional arguments only, got target", args=(MATRIX,))
 def keyword_argument(a):
     devmath.load(a, target=devmath.shared(MM.a))
+
+
+@refused("devmath.shared takes no keyword but stages, got buffers")
+def another_keyword_argument():
+    devmath.shared(MM.a, buffers=2)
+
+
+@refused("devmath.shared: multiple values for argument 'stages'")
+def an_argument_given_twice():
+    devmath.shared(MM.a, 2, stages=2)
+
+
+@refused("devmath.wait: too many positional arguments")
+def too_many_arguments():
+    devmath.wait(1, 2)
+
+
+@refused("devmath.shared: stages must be an integer >= 1, known while compiling, got 0")
+def no_stages():
+    devmath.shared(MM.a, stages=0)
+
+
+@refused("devmath.shared: stages must be an integer >= 1, known while compiling, got int64", args=(types.int64,))
+def stages_of_run_time(n):
+    devmath.shared(MM.a, n)
+
+
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got -1")
+def fewer_loads_than_none():
+    devmath.wait(pending=-1)
+
+
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got float64")
+def half_a_load():
+    devmath.wait(0.5)
+
+
+@refused("devmath.wait: pending must be an integer >= 0, known while compiling, got int64", args=(types.int64,))
+def loads_of_run_time(n):
+    devmath.wait(pending=n)
+
+
+@refused("devmath.load: target must be a tile or registers, got 2 stages of a tile (32, 8) of", args=(MATRIX,))
+def load_into_a_stack(a):
+    devmath.load(a, devmath.shared(MM.a, stages=2))
+
+
+@refused("devmath.gemm: a must be a tile (32, 8) of float32", "got 2 stages of a tile (32, 8) of float32")
+def gemm_of_a_stack():
+    devmath.gemm(MM, devmath.shared(MM.a, stages=2), devmath.shared(MM.b), devmath.accumulator(MM))
+
+
+@refused("stages of a tile take one integer, stack[s], got stack[float64]")
+def fractional_stage():
+    devmath.shared(MM.a, stages=2)[0.5]
 
 
 @refused("devmath.shared: its first argument must be mm.a, mm.b or mm.c of a devmath.Gemm or a devmath.FFT, got Gemm(")
@@ -191,7 +253,7 @@ def load_registers_from_a_fractional_row(x):
     devmath.load(x, devmath.registers(FFT), 0.5)
 
 
-@refused("devmath.load: only the registers of a transform take a row, got 1", args=(MATRIX,))
+@refused("devmath.load: source must be a 3-D array of float32, as an index follows, got a 2-D", args=(MATRIX,))
 def load_a_tile_from_a_row(a):
     devmath.load(a, devmath.shared(MM.a), 0)
 
@@ -244,6 +306,40 @@ def apply_a_number(n):
 @refused("devmath.apply: the result of function must be a number that converts to float32, got complex128")
 def apply_a_function_of_complex_values():
     devmath.apply(imaginary, devmath.accumulator(MM))
+
+
+@refused("devmath.gemm: alpha must be an integer that converts to int32, got float64")
+def fraction_as_a_factor_of_integers():
+    a, b, c = devmath.shared(INTEGERS.a), devmath.shared(INTEGERS.b), devmath.shared(INTEGERS.c)
+    devmath.gemm(INTEGERS, 1.0, a, b, 0, c)
+
+
+@refused("the accumulator of Gemm(", "holds int32, got a value of type float64")
+def fraction_among_integers():
+    devmath.accumulator(INTEGERS)[0] = 0.5
+
+
+@refused("devmath.apply: the result of function must be an integer that converts to int32, got float64")
+def apply_that_leaves_the_integers():
+    devmath.apply(halve, devmath.accumulator(INTEGERS))
+
+
+@refused("devmath.store: target must be a 2-D array of float16 or ", " or int32 or ", args=(array("int8"),))
+def store_wide_integers_to_narrow_ones(c):
+    devmath.store(devmath.accumulator(INTEGERS), c)
+
+
+@refused(
+    "devmath.load: source must be a 2-D array of float8_e4m3fn, got a 2-D array of float8_e5m2",
+    args=(array("float8_e5m2"),),
+)
+def load_the_other_float8(a):
+    devmath.load(a, devmath.shared(FLOAT8.a))
+
+
+@refused("a tile (32, 8) of float8_e4m3fn, order 'row' holds float8_e4m3fn, got a value of type complex128")
+def complex_element_of_a_float8_tile():
+    devmath.shared(FLOAT8.a)[0, 0] = 1.0j
 
 
 @refused("a tile takes two integers, t[i, j], got t[int64]", args=(types.int64,))

@@ -20,6 +20,13 @@ FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragm
 SANITIZERS = ["-fsanitize=address,alignment,bounds", "-fno-sanitize-recover=all"]
 
 
+#: How a scalar of a request is passed to a unit, by the type of the sums where it is not as it is.
+SCALARS = {
+    "float16": "devmath::convert<devmath::Half>(call.request.{0}[0]).bits",
+    **dict.fromkeys(("complex64", "complex128"), "call.request.{0}[0], call.request.{0}[1]"),
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """One unit: a problem, and how its operands are stored."""
@@ -34,6 +41,8 @@ class Case:
     forms: tuple[str, ...] = ("tile", "tile", "tile")  # two of them: the register form
     math: str = "ieee"
     conj: tuple[bool, bool] = (False, False)
+    b_dtype: str | None = None
+    sums: str | None = None
 
     @property
     def plan(self) -> GemmPlan:
@@ -42,7 +51,15 @@ class Case:
     @property
     def problem(self) -> GemmProblem:
         plain = problem(self.m, self.n, self.k, self.dtype, self.orders, self.threads, self.c_dtype, self.math)
-        return replace(plain, conj=self.conj)
+        changes = {"conj": self.conj, "b": BY_NAME[self.b_dtype or self.dtype]}
+        if self.sums:
+            changes |= {"accumulator": BY_NAME[self.sums], "c": BY_NAME[self.c_dtype or self.sums]}
+        return replace(plain, **changes)
+
+    def layout(self, name: str) -> TileLayout:
+        """Where "a", "b" or "c" lies, but for the leading dimension of a plain array."""
+        is_plain = self.forms["abc".index(name)] == "plain"
+        return self.plan.plain(name) if is_plain else getattr(self.plan, name)
 
     @property
     def is_register_form(self) -> bool:
@@ -51,10 +68,15 @@ class Case:
     def __str__(self) -> str:
         conj = "".join(f"-{name}_conj" for name, on in zip("ab", self.conj, strict=True) if on)
         threads, forms = self.threads or "default", "".join(form[0] for form in self.forms)
-        return f"{self.m}x{self.n}x{self.k}-{self.dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}{conj}"
+        dtype = f"{self.dtype}-{self.b_dtype}" if self.b_dtype else self.dtype
+        return f"{self.m}x{self.n}x{self.k}-{dtype}-{self.orders}-{threads}-{self.c_dtype or 'sums'}-{forms}{conj}"
 
 
 def random(rng, dtype: str, *shape: int) -> np.ndarray:
+    """Integers of the whole range of their type, else normals."""
+    if BY_NAME[dtype].is_integer:
+        limits = np.iinfo(dtype)
+        return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
     values = rng.standard_normal(shape)
     if BY_NAME[dtype].is_complex:
         values = values + 1j * rng.standard_normal(shape)
@@ -66,9 +88,14 @@ def wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
+def as_tf32(array: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (np.asarray(array, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
 def operands(case: Case, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random A, B and C of a case."""
-    a, b = random(rng, case.dtype, case.m, case.k), random(rng, case.dtype, case.k, case.n)
+    a, b = random(rng, case.dtype, case.m, case.k), random(rng, case.b_dtype or case.dtype, case.k, case.n)
     return a, b, random(rng, case.plan.c.dtype.name, case.m, case.n)
 
 
@@ -114,17 +141,17 @@ class Memory:
 class Program:
     """Every case compiled into one executable, under the address and alignment sanitizers."""
 
-    def __init__(self, folder: Path, cases: list[Case]):
+    def __init__(self, folder: Path, cases: list[Case], flags: tuple[str, ...] = ()):
         self._cases = cases
         self._executable = folder / "units"
         source = folder / "units.cpp"
         source.write_text(_program_text(cases))
-        flags = [*FLAGS, *SANITIZERS, f"-I{INCLUDE}", f"-I{HERE}"]
-        subprocess.run(["g++", *flags, source, "-o", self._executable], check=True)
+        all_flags = [*FLAGS, *SANITIZERS, f"-I{INCLUDE}", f"-I{HERE}", *flags]
+        subprocess.run(["g++", *all_flags, source, "-o", self._executable], check=True)
 
     def tile_form(self, case: Case, alpha, a, b, beta, c) -> np.ndarray:
         """Return C after the call."""
-        layouts = case.plan.a, case.plan.b, case.plan.c
+        layouts = [case.layout(name) for name in "abc"]
         # A number around C: whatever is computed from the NaN around A and B would show.
         memories = [Memory(*parts) for parts in zip(layouts, case.forms, (a, b, c), (0xFF, 0xFF, 0x5A), strict=True)]
         operands = [memory.bytes for memory in memories]
@@ -136,12 +163,12 @@ class Program:
         threads, registers = np.indices((plan.threads, plan.fragment.size))
         inside = plan.fragment.in_bounds(threads, registers)
         where = plan.fragment.row(threads, registers)[inside], plan.fragment.col(threads, registers)[inside]
-        accumulators = np.full(threads.shape, np.nan, dtype)
+        accumulators = np.full(threads.shape, -1 if plan.accumulator.is_integer else np.nan, dtype)
         accumulators[inside] = c[where]
-        memories = [Memory(*parts) for parts in zip((plan.a, plan.b), case.forms, (a, b), strict=True)]
+        memories = [Memory(*parts) for parts in zip(map(case.layout, "ab"), case.forms, (a, b), strict=True)]
         places = [*(memory.place for memory in memories), (accumulators.nbytes, 0, -1)]
         after = self._run(case, 0, 0, places, [*(memory.bytes for memory in memories), accumulators])
-        result = np.full((case.m, case.n), np.nan, dtype)
+        result = np.empty((case.m, case.n), dtype)
         result[where] = np.frombuffer(after, dtype).reshape(threads.shape)[inside]
         return result
 
@@ -158,7 +185,7 @@ class Program:
 def _program_text(cases: list[Case]) -> str:
     parts = ['#include "gemm_block.hpp"\n']
     for i, case in enumerate(cases):
-        scalars = ("call.request.{0}[0]", "call.request.{0}[0], call.request.{0}[1]")[case.plan.accumulator.is_complex]
+        scalars = SCALARS.get(case.plan.accumulator.name, "call.request.{0}[0]")
         operands = "call.a, call.request.a.ld, call.b, call.request.b.ld"
         if case.is_register_form:
             parts.append(gemm_source.register_form(case.plan, case.forms, f"unit{i}"))

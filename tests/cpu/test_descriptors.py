@@ -18,12 +18,39 @@ GEMM_REFUSED = {
     "k a fraction": ({"k": 2.5}, TypeError, "k must be an integer, got 2.5"),
     "m a flag": ({"m": True}, TypeError, "m must be an integer, got True"),
     "m a word": ({"m": "32"}, TypeError, "m must be an integer, got '32'"),
-    "dtype unknown": ({"dtype": np.int8}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
+    "dtype unknown": ({"dtype": np.int32}, TypeError, "dtype must be one of bfloat16, complex128, complex64, float16"),
     "dtype no dtype": ({"dtype": "half float"}, TypeError, "dtype must be one of .*, got 'half float'"),
     "a_order": ({"a_order": "C"}, ValueError, "a_order must be one of 'row', 'col', got 'C'"),
     "b_order": ({"b_order": None}, ValueError, "b_order must be one of 'row', 'col', got None"),
     "c_order": ({"c_order": "column"}, ValueError, "c_order must be one of 'row', 'col', got 'column'"),
     "c_dtype": ({"c_dtype": np.float64}, TypeError, "c_dtype must be one of float32, got float64"),
+    "b_dtype": ({"b_dtype": np.float64}, TypeError, "b_dtype must be one of float32, got float64"),
+    "b_dtype of float8": (
+        {"dtype": "float8_e5m2", "b_dtype": "float16"},
+        TypeError,
+        "b_dtype must be one of float8_e5m2, float8_e4m3fn, got float16",
+    ),
+    "b_dtype of integers": (
+        {"dtype": "int8", "b_dtype": "int32"},
+        TypeError,
+        "b_dtype must be one of int8, uint8, got int32",
+    ),
+    "c_dtype of integers": (
+        {"dtype": "int8", "c_dtype": "int8"},
+        TypeError,
+        "c_dtype must be one of int32, got int8",
+    ),
+    "c_dtype of float8": (
+        {"dtype": "float8_e5m2", "c_dtype": "float8_e4m3fn"},
+        TypeError,
+        "c_dtype must be one of float32, float16, bfloat16, float8_e5m2, got float8_e4m3fn",
+    ),
+    "math of integers": ({"dtype": "int8", "math": "tf32"}, ValueError, "math must be 'ieee' for int8, got 'tf32'"),
+    "accumulator_dtype": (
+        {"accumulator_dtype": np.float64},
+        TypeError,
+        "accumulator_dtype must be one of float32, got float64",
+    ),
     "a_conj": ({"a_conj": "yes"}, ValueError, "a_conj must be one of False, True, got 'yes'"),
     "force_variant unknown": (
         {"force_variant": "tensor"},
@@ -53,6 +80,54 @@ GEMM_REFUSED = {
         "threads must be a multiple of 32 in 32..1024, got 1056",
     ),
     "threads none": ({"threads": 0}, ValueError, "threads must be >= 1, got 0"),
+    "execution": ({"execution": "grid"}, ValueError, "execution must be one of 'block', 'warp', 'thread', got 'grid'"),
+    "gemms_per_block of a block": (
+        {"gemms_per_block": 2},
+        ValueError,
+        "gemms_per_block must be 1 with execution='block', got 2",
+    ),
+    "gemms_per_block of half a warp": (
+        {"m": 8, "n": 8, "execution": "warp", "gemms_per_block": 12},
+        ValueError,
+        "gemms_per_block must be a multiple of 8 up to 256, as threads share a product by 4, got 12",
+    ),
+    "gemms_per_block beyond a block": (
+        {"execution": "warp", "gemms_per_block": 33},
+        ValueError,
+        "gemms_per_block must be a multiple of 1 up to 32, as threads share a product by 32, got 33",
+    ),
+    "gemms_per_block none": ({"gemms_per_block": 0}, ValueError, "gemms_per_block must be >= 1, got 0"),
+    "threads that disagree": (
+        {"m": 8, "n": 8, "execution": "warp", "gemms_per_block": 16, "threads": 128},
+        ValueError,
+        "threads must be those of 16 products of 4 each, 64, got 128",
+    ),
+    "too large for a warp": (
+        {"m": 128, "n": 64, "execution": "warp"},
+        ValueError,
+        "m, n must leave C to one warp, got 128, 64: the accumulator of a thread must be at most 128 32-bit words, got"
+        " 256 for 128 x 64 float32 with 32 threads a product: take execution='block', or a smaller m or n",
+    ),
+    "too large for a thread": (
+        {"m": 8, "n": 9, "k": 8, "execution": "thread"},
+        ValueError,
+        "m, n, k must be at most 8 with execution='thread', got 8, 9, 8",
+    ),
+    "too many registers for a thread": (
+        {"m": 8, "n": 8, "k": 8, "dtype": "complex128", "execution": "thread"},
+        ValueError,
+        "m, n must leave C to one thread, got 8, 8: the accumulator of a thread must be at most 128 32-bit words",
+    ),
+    "tensor cores of a thread": (
+        {"m": 8, "n": 8, "k": 8, "dtype": "float16", "execution": "thread"},
+        ValueError,
+        "execution must be 'block' or 'warp' for a product of float16 on tensor cores, got 'thread'",
+    ),
+    "too many products for the memory": (
+        {"k": 512, "execution": "warp", "gemms_per_block": 2},
+        ValueError,
+        "within 232448 bytes of shared memory, got 32, 32, 512 which take 262144 bytes for 2 products a block",
+    ),
     "too large": (
         {"m": 256, "n": 256, "k": 256},
         ValueError,
@@ -102,6 +177,11 @@ SMALL = devmath.Gemm(32, 16, 8)
 EQUAL = [
     (SMALL, devmath.Gemm(np.int64(32), 16, 8, "float32", "row", threads=SMALL.threads)),
     (devmath.Gemm(32, 16, 8, "bfloat16"), devmath.Gemm(32, 16, 8, ml_dtypes.bfloat16, c_dtype=np.float32)),
+    (
+        devmath.Gemm(32, 16, 8, "float8_e5m2", b_dtype="float8_e4m3fn"),
+        devmath.Gemm(32, 16, 8, ml_dtypes.float8_e5m2, b_dtype=ml_dtypes.float8_e4m3fn, accumulator_dtype=np.float32),
+    ),
+    (devmath.Gemm(32, 16, 8, "int8"), devmath.Gemm(32, 16, 8, np.int8, b_dtype="int8", c_dtype=np.int32)),
     (devmath.FFT(256), devmath.FFT(256, "complex64", ffts_per_block=devmath.FFT(256).ffts_per_block)),
     (devmath.FFT(256), devmath.FFT(256).inverse.forward),
     (devmath.FFT(256).inverse, devmath.FFT(256, direction="inverse")),
@@ -111,6 +191,9 @@ DIFFERENT = [
     *(devmath.Gemm(32, 16, 8, **fields) for fields in (
         {}, {"dtype": "float16"}, {"dtype": "bfloat16"}, {"dtype": "float16", "c_dtype": "float16"},
         {"dtype": "complex64"}, {"dtype": "complex64", "a_conj": True}, {"dtype": "complex64", "b_conj": True},
+        {"dtype": "int8"}, {"dtype": "uint8"}, {"dtype": "int8", "b_dtype": "uint8"}, {"dtype": "float8_e5m2"},
+        {"dtype": "float8_e4m3fn"}, {"dtype": "float8_e4m3fn", "b_dtype": "float8_e5m2"},
+        {"dtype": "float8_e4m3fn", "c_dtype": "float16"}, {"dtype": "float8_e4m3fn", "c_dtype": "float8_e4m3fn"},
         {"force_variant": "fma"}, {"a_order": "col"}, {"b_order": "col"}, {"c_order": "col"}, {"threads": 256})),
     devmath.Gemm(16, 32, 8), devmath.Gemm(32, 8, 16),
     devmath.FFT(256), devmath.FFT(512), devmath.FFT(256, "complex128"), devmath.FFT(256).inverse,
@@ -202,7 +285,8 @@ MM, TRANSFORM = devmath.Gemm(8, 8, 8), devmath.FFT(8)
 VERBS = {
     "shared": (MM.a,), "accumulator": (MM,), "registers": (TRANSFORM,), "transform_index": (TRANSFORM,),
     "load": (None, None), "store": (None, None), "wait": (), "gemm": (MM, 1, None, None, 0, None),
-    "fft": (TRANSFORM, None), "apply": (None, None), "tiles": (MM, None, None, None), "mainloop": (MM, None, None),
+    "fft": (TRANSFORM, None), "apply": (None, None), "gemm_index": (MM,),
+    "tiles": (MM, None, None, None), "mainloop": (MM, None, None),
 }  # fmt: skip
 
 
@@ -215,3 +299,23 @@ def test_a_verb_outside_a_kernel_says_where_it_belongs(verb):
 def test_every_verb_was_tried():
     public = {name for name in devmath.__all__ if name.islower()}
     assert public == set(VERBS)
+
+
+@pytest.mark.parametrize("execution", ["warp", "thread"])
+def test_products_of_a_block(execution):
+    mm = devmath.Gemm(4, 4, 4, execution=execution)
+    assert mm.threads == mm.block_dim[0] == mm.gemms_per_block * mm.threads_per_gemm
+    per_block = mm.gemms_per_block
+    assert [mm.grid(count) for count in (0, 1, per_block, per_block + 1, 2**31 * per_block)] == [1, 1, 1, 2, 2**31]
+    with pytest.raises(ValueError, match="count must be >= 0, got -1"):
+        mm.grid(-1)
+    assert devmath.Gemm(4, 4, 4, execution=execution, threads=64).gemms_per_block == 64 // mm.threads_per_gemm
+    assert dataclasses.replace(mm, k=5).gemms_per_block == per_block
+    assert pickle.loads(pickle.dumps(mm)) == mm
+    assert f"execution='{execution}', gemms_per_block={per_block}" in repr(mm)
+
+
+def test_a_block_computes_one_product_by_default():
+    mm = devmath.Gemm(4, 4, 4)
+    assert (mm.execution, mm.gemms_per_block, mm.threads_per_gemm) == ("block", 1, mm.threads)
+    assert mm.grid(7) == 7

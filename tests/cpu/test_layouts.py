@@ -102,6 +102,12 @@ def test_a_tile_starts_where_its_swizzle_does(swizzle, alignment_bytes):
     assert TileLayout(BY_NAME["float16"], 8, ld, "row", ld, 8, swizzle).alignment_bytes == alignment_bytes
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=IDS)
+def test_each_tile_of_a_stack_is_aligned(layout):
+    assert layout.stage_bytes % layout.alignment_bytes == 0
+    assert 0 <= layout.stage_bytes - layout.size_bytes < layout.alignment_bytes
+
+
 def test_surplus_lines_hurt_no_tile_of_one_panel():
     one, two = (TileLayout(BY_NAME["float16"], 20, cols, "row", 64, 24, 8) for cols in (64, 128))
     assert replace(one, lines_allocated=32).can_serve_as(one)

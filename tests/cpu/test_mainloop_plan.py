@@ -25,7 +25,7 @@ def test_stages_fit_shared_memory(mm, arch):
 def test_sm_90a_loads_by_tma(mm):
     planned = mm.mainloop_on("sm_90a")
     assert planned.loads == "tma"
-    assert planned.threads == mm.block_threads_on("sm_90a") == mm.threads + 128
+    assert mm.launch_bounds_on("sm_90a") == (mm.threads + 128, 1)
     loading, multiplying = planned.registers
     if loading:
         assert loading % 8 == multiplying % 8 == 0
@@ -55,7 +55,7 @@ def test_other_types_load_by_cp_async(mm, arch):
 def test_instructions_of_tma_are_as_wide_as_the_plan_says():
     planned = devmath.Gemm(128, 256, 64, np.float16, mainloop=True).mainloop_on("sm_90a")
     assert planned.columns == 256
-    assert "DEVMATH_MAINLOOP_WGMMA(256, devmath::Half," in mainloop_source.multiply(planned, True, "x")
+    assert "DEVMATH_WGMMA(256, devmath::Half, devmath::Half," in mainloop_source.multiply(planned, True, "x")
 
 
 def test_a_wait_may_be_bounded(monkeypatch):

@@ -52,6 +52,12 @@ CASES = [
     (tile("float32", 1, 300, "row", 300), 64, "float32"),  # a line longer than the block
     (tile("float32", 1, 1, "col", 4), 32, "float32"),
     (tile("float16", 24, 128, "row", 64, 8), 128, "float16"),  # two panels
+    (tile("int8", 70, 64, "row", 64, 4), 64, "int8"),
+    (tile("uint8", 19, 50, "col", 48), 37, "int32"),
+    (tile("float8_e4m3fn", 33, 21, "row", 48), 96, "float32"),
+    (tile("float8_e5m2", 40, 200, "col", 64, 4), 128, "float8_e4m3fn"),  # panels
+    (tile("int32", 9, 12, "col", 12), 32, "float16"),
+    (tile("int8", 9, 12, "col", 10), 32, "float32"),  # lines of no whole chunks
     (tile("bfloat16", 50, 9, "col", 16, 2), 96, "float32"),  # three and a bit
 ]
 IDS = [f"{c.dtype.name}-{c.rows}x{c.cols}-{c.order}-ld{c.ld}-swizzle{c.swizzle}-{t}-{to}" for c, t, to in CASES]

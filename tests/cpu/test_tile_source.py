@@ -7,7 +7,7 @@ from tile_block import INCLUDE
 
 from devmath.dtypes import BY_NAME
 from devmath.fragments import Digits, FragmentMap
-from devmath.layouts import TileLayout
+from devmath.layouts import TileLayout, TilePerProduct
 from devmath.lto import tile_source
 
 FLOAT, HALF, COMPLEX = BY_NAME["float32"], BY_NAME["float16"], BY_NAME["complex64"]
@@ -33,6 +33,16 @@ def test_layouts_and_fragments_name_their_template_arguments():
     [
         (tile_source.load_tile(LAYOUT, 96, "f"), 6, f"load_tile<{tile_source.layout_text(LAYOUT)}, 96>(tile, array, "),
         (tile_source.store_tile(LAYOUT, 96, HALF, "f"), 6, "32, 0>, 96, devmath::Half>(tile, array, "),
+        (
+            tile_source.load_tile_of_product(LAYOUT, TilePerProduct(8, 16, 9000), "f"),
+            6,
+            f"load_tile_by_warp<{tile_source.layout_text(LAYOUT)}, 8, 9000>(tile, array, ",
+        ),
+        (
+            tile_source.store_tile_of_product(LAYOUT, TilePerProduct(8, 16, 9000), HALF, "f"),
+            6,
+            "32, 0>, 8, 9000, devmath::Half>(tile, array, ",
+        ),
         (tile_source.store_fragment(FRAGMENT, FLOAT, HALF, "f"), 6, ">, float, devmath::Half>(fragment, array, "),
         (tile_source.store_fragment_to_tile(FRAGMENT, HALF, LAYOUT, "f"), 2, "32, 0>>(fragment, tile);"),
     ],

@@ -1,11 +1,16 @@
 // wgmma on a CPU: each thread of a warpgroup computes its own accumulators from what the descriptors say.
 //
-// A unit includes this in the place of gemm/wgmma.cuh.
+// A unit includes this in the place of its own header.
 #pragma once
+
+#include <cstring>
+#include <initializer_list>
 
 #include "gemm_block.hpp"
 
 #include "devmath/gemm/wgmma.cuh"
+#include "devmath/gemm/wgmma_tf32.cuh"
+#include "devmath/gemm/wgmma_tf32x3.cuh"
 
 namespace devmath {
 
@@ -26,8 +31,9 @@ class MatrixInMemory {
     if (is_mn_major ? atom_offset != 0 : atom_offset >= line_bytes_) std::abort();
   }
 
-  u16 element(int outer, int k) const {
-    const int line = is_mn_major_ ? k : outer, position_bytes = 2 * (is_mn_major_ ? outer : k);
+  template <typename Element>
+  Element element(int outer, int k) const {
+    const int line = is_mn_major_ ? k : outer, position_bytes = sizeof(Element) * (is_mn_major_ ? outer : k);
     u64 address = start_ + line / 8 * stride_bytes_ + line % 8 * line_bytes_;
     if (is_mn_major_) {
       address += position_bytes / line_bytes_ * leading_bytes_ + position_bytes % line_bytes_;
@@ -36,7 +42,7 @@ class MatrixInMemory {
     }
     // Chunk bits of the address, as many as the line has, are XORed with the three bits from 128 bytes on.
     const u64 swizzled = address ^ ((address >> 7 & (line_bytes_ / 16 - 1)) << 4);
-    return *(const u16*)swizzled;
+    return *(const Element*)swizzled;
   }
 
  private:
@@ -45,34 +51,91 @@ class MatrixInMemory {
 };
 
 /// Aborts where the threads of a warpgroup do not name the same operands in the same order.
-inline void check_uniform(MatrixDescriptor a, MatrixDescriptor b) {
-  static std::vector<u64> issued;
-  static std::size_t next;
-  static int rank;
-  if (block_rank() != rank) next = 0;
-  rank = block_rank();
-  if (rank % 128 == 0 && next == 0) issued.clear();
-  for (u64 number : {a.bits(), a.start, b.bits(), b.start}) {
-    if (rank % 128 == 0) issued.push_back(number);
-    if (next == issued.size() || issued[next++] != number) std::abort();
+inline void check_uniform(std::initializer_list<u64> numbers) {
+  static std::vector<u64> issued[1024 / 128];
+  static std::size_t next[1024];
+  std::vector<u64>& of_group = issued[block_rank() / 128];
+  for (u64 number : numbers) {
+    std::size_t& position = next[block_rank()];
+    if (position == of_group.size()) of_group.push_back(number);
+    if (of_group[position++] != number) std::abort();
   }
 }
 
-template <int kN>
-template <int kAIsMnMajor, int kBIsMnMajor, typename Element>
-void Wgmma<kN>::multiply(float* sums, MatrixDescriptor a, MatrixDescriptor b, Element) {
+/// What the instruction multiplies.
+template <typename Element>
+double wgmma_factor(Element x) {
+  if constexpr (IsSame<Element, float>::value) {
+    return tf32_value(float_bits(x));
+  } else if constexpr (IsSame<Element, i8>::value || IsSame<Element, u8>::value) {
+    return x;
+  } else {
+    return widen(x);
+  }
+}
+
+/// D += A B for this thread; `of_a` is an element of A by (row, k).
+template <int kN, typename ElementA, typename ElementB, typename Sum, typename OfA>
+void wgmma_multiply(Sum* sums, OfA of_a, const MatrixInMemory& b, bool adds) {
   static_assert(kN % 8 == 0 && 8 <= kN && kN <= 256);
-  check_uniform(a, b);
-  const MatrixInMemory matrix_a(a, kAIsMnMajor), matrix_b(b, kBIsMnMajor);
+  static_assert(!IsSame<Sum, int>::value || kN <= 32 || kN % 16 == 0);
   const int thread = block_rank() % 128;
   for (int i = 0; i < kN / 2; ++i) {
     const int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + thread % 4 * 2 + i % 2;
-    double sum = sums[i];
-    for (int k = 0; k < 16; ++k) {
-      sum += (double)widen(Element{matrix_a.element(row, k)}) * widen(Element{matrix_b.element(col, k)});
+    double sum = adds ? sums[i] : Sum(0);
+    for (int k = 0; k < 32 / (int)sizeof(ElementA); ++k) {
+      sum += wgmma_factor(of_a(row, k)) * wgmma_factor(b.template element<ElementB>(col, k));
     }
-    sums[i] = (float)sum;
+    if constexpr (IsSame<Sum, int>::value) {
+      sums[i] = (int)(u32)(i64)sum;  // wraps around
+    } else {
+      sums[i] = cut_to_float(sum);
+    }
   }
+}
+
+template <int kN, typename ElementA, typename ElementB>
+template <int kAIsMnMajor, int kBIsMnMajor, typename Sum>
+void Wgmma<kN, ElementA, ElementB>::multiply(Sum* sums, MatrixDescriptor a, MatrixDescriptor b, bool adds) {
+  check_uniform({a.bits(), a.start, b.bits(), b.start});
+  const MatrixInMemory matrix_a(a, kAIsMnMajor);
+  const auto of_a = [&](int row, int k) { return matrix_a.element<ElementA>(row, k); };
+  wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+}
+
+/// Each lane holds its part of 16 rows, 32 bytes of k of each: four bytes from 4 (lane % 4) on, and 16 bytes further.
+template <int kN, typename ElementA, typename ElementB>
+template <int kBIsMnMajor, typename Sum>
+void Wgmma<kN, ElementA, ElementB>::multiply_registers(Sum* sums, const u32* a, MatrixDescriptor b, bool adds) {
+  check_uniform({b.bits(), b.start});
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {a[0], a[1], a[2], a[3]}, {}});
+  const auto of_a = [&](int row, int k) {
+    const int byte = k * sizeof(ElementA);
+    const u32 word = warp.of(row % 8 * 4 + byte % 16 / 4).a[row % 16 / 8 + byte / 16 * 2];
+    ElementA element;
+    std::memcpy(&element, (const char*)&word + byte % 4, sizeof(element));
+    return element;
+  };
+  wgmma_multiply<kN, ElementA, ElementB>(sums, of_a, MatrixInMemory(b, kBIsMnMajor), adds);
+  warp.wait();
+}
+
+bool holds_in_warp(bool condition) {
+  Warp& warp = *Warp::current;
+  warp.show({nullptr, {condition}, {}});
+  bool holds = false;
+  for (int lane = 0; lane < Warp::kLanes; ++lane) holds |= warp.of(lane).a[0] != 0;
+  warp.wait();
+  return holds;
+}
+
+/// Of one barrier in a run.
+bool publish_to_wgmma(bool condition) {
+  static bool holds = false;
+  holds |= condition;
+  Warp::current->wait_for_block();
+  return holds;
 }
 
 }  // namespace devmath

@@ -6,9 +6,11 @@ import numpy as np
 from numba import cuda
 from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
+from tests.oracle import unset
+
 
 def on_device(host: np.ndarray) -> DeviceNDArray:
-    """Copy a contiguous array of any dtype; `cuda.to_device` refuses bfloat16, which has no buffer format."""
+    """Copy a contiguous array of any dtype; `cuda.to_device` refuses those that have no buffer format."""
     memory = cuda.to_device(host.reshape(-1).view(np.uint8)).gpu_data
     return DeviceNDArray(host.shape, host.strides, host.dtype, gpu_data=memory)
 
@@ -46,16 +48,16 @@ class Output:
         Rows and columns.
     dtype : dtype
     fill : scalar or array, optional
-        What it holds before: NaN by default, so that an element that is not written shows.
+        What it holds before. By default an element that is not written shows: `tests.oracle.unset`.
     """
 
     MARGIN = 8  # elements: 16 bytes or more of every dtype, so that rows may start aligned
 
-    def __init__(self, shape: tuple[int, int], dtype: Any, fill: Any = np.nan):
+    def __init__(self, shape: tuple[int, int], dtype: Any, fill: Any = None):
         rows, cols = shape
         self._inner = (slice(self.MARGIN, self.MARGIN + rows), slice(self.MARGIN, self.MARGIN + cols))
         host = np.full((rows + 2 * self.MARGIN, cols + 2 * self.MARGIN), 7, dtype)
-        host[self._inner] = fill
+        host[self._inner] = unset(shape, dtype) if fill is None else fill
         self._twin = Twin(host)
         self.device = self._twin.view(host[self._inner])
 

@@ -10,7 +10,7 @@ import devmath
 from devmath.frontends.numba_cuda.matrices import MappedType
 from tests import mainloop
 from tests.gpu.device_arrays import Output, Twin, on_device
-from tests.oracle import gemm_error, normal
+from tests.oracle import gemm_error, normal, unset
 
 pytestmark = pytest.mark.gpu
 
@@ -53,7 +53,7 @@ def run_linear(rng, mm, kernel, shape, dtype, is_padded=True, grid=None):
     """Launch `kernel`, which is `mainloop.linear(mm)`, and check every element."""
     m, n, k = shape
     a, b, on_a, on_b = operands(rng, mm, m, n, k, is_padded)
-    bias, c = normal(rng, (n,), mm.accumulator_dtype), Output((m, n), dtype)
+    bias, c = normal(rng, (n,), mm.accumulator_dtype), Output((m, n), dtype, fill=unset((m, n), dtype))
     arguments = mm.operands(on_a.device, on_b.device, c.device)
     kernel[grid or mm.grid(m, n), mm.block_dim](*arguments, cuda.to_device(bias))
     error = gemm_error(c.fetch(), mainloop.expected(a, b, mm, bias))
@@ -65,7 +65,7 @@ def run_linear(rng, mm, kernel, shape, dtype, is_padded=True, grid=None):
 def test_matrices_of_any_size(mm, rng, gpu):
     kernel = mainloop.linear(mm)
     for shape in mainloop.shapes(mm):
-        mapped = run_linear(rng, mm, kernel, shape, mm.dtype)
+        mapped = run_linear(rng, mm, kernel, shape, mainloop.result_dtype(mm))
         assert mapped[:2] == [gpu.compute_capability == (9, 0)] * 2
 
 
@@ -90,7 +90,7 @@ def test_other_types(mm, rng):
     for m, n, k in mainloop.shapes(mm):
         for is_padded in (False, True):
             a, b, on_a, on_b = operands(rng, mm, m, n, k, is_padded)
-            c = Output((m, n), mm.accumulator_dtype)
+            c = Output((m, n), mm.accumulator_dtype, fill=unset((m, n), mm.accumulator_dtype))
             kernel[mm.grid(m, n), mm.block_dim](*mm.operands(on_a.device, on_b.device, c.device))
             assert gemm_error(c.fetch(), mainloop.expected(a, b, mm)) < mainloop.bound(mm, c.device.dtype), (m, n, k)
 

@@ -9,7 +9,7 @@ from numba.core.errors import TypingError
 
 import devmath
 from tests import mainloop
-from tests.oracle import gemm_error, normal
+from tests.oracle import gemm_error, normal, unset
 
 MM = mainloop.SMALL[0]
 each_descriptor = pytest.mark.parametrize("mm", mainloop.SMALL, ids=str)
@@ -25,7 +25,7 @@ def test_products_of_any_size(mm, rng):
     kernel = mainloop.plain(mm)
     for m, n, k in mainloop.shapes(mm):
         a, b = mainloop.matrices(rng, mm, m, n, max(k, 0))
-        c = np.full((m, n), np.nan, mm.accumulator_dtype)
+        c = unset((m, n), mm.accumulator_dtype)
         kernel[mm.grid(m, n), mm.block_dim](*mm.operands(a, b, c))
         assert gemm_error(c, mainloop.expected(a, b, mm)) < mainloop.bound(mm, c.dtype), (m, n, k)
 
@@ -141,8 +141,11 @@ def test_operands_that_do_not_fit(name):
 
 def test_host_calls_need_a_mainloop():
     plain = devmath.Gemm(16, 32, 8, np.float16)
-    for call in (lambda: plain.grid(5, 5), lambda: plain.operands(A, B, C)):
-        with pytest.raises(ValueError, match=r"mainloop=True, got Gemm\(16, 32, 8"):
-            call()
+    with pytest.raises(ValueError, match=r"mainloop=True, got Gemm\(16, 32, 8"):
+        plain.operands(A, B, C)
+    with pytest.raises(TypeError, match=r"grid takes \(count\) of Gemm\(16, 32, 8, .*, got \(5, 5\)"):
+        plain.grid(5, 5)
+    with pytest.raises(TypeError, match=r"grid takes \(m, n\) of Gemm\(16, 32, 8, .*, got \(5,\)"):
+        MM.grid(5)
     with pytest.raises(ValueError, match="m must be >= 0, got -1"):
         MM.grid(-1, 5)

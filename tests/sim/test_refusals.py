@@ -2,6 +2,7 @@
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numba import cuda
@@ -11,6 +12,8 @@ import devmath
 
 MM = devmath.Gemm(8, 8, 4, threads=32)
 OTHER = devmath.Gemm(4, 4, 4, threads=32)
+INTEGERS = devmath.Gemm(8, 8, 4, "int8", threads=32)
+FLOAT8 = devmath.Gemm(8, 8, 4, "float8_e4m3fn", threads=32)
 LARGE = devmath.Gemm(200, 1, 200, threads=32)
 FFT = devmath.FFT(64, ffts_per_block=4, elements_per_thread=8)
 NOTHING = np.zeros((8, 8), np.float32)
@@ -21,6 +24,11 @@ FROZEN.flags.writeable = False
 @cuda.jit(device=True)
 def rotate(x, row, col):
     return x * 1j
+
+
+@cuda.jit(device=True)
+def halve(x, row, col):
+    return x / 2
 
 
 def launch(body, block_dim=32):
@@ -67,7 +75,7 @@ def set_register(index, value):
 
 A_RULE = "a tile (8, 4) of float32, order 'row'"
 PLAIN_RULE = f"{A_RULE}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype"
-CONVERTIBLE = "float16 or bfloat16 or float32 or float64"
+CONVERTIBLE = "float16 or bfloat16 or float32 or float64 or float8_e4m3fn or float8_e5m2"
 
 REFUSED = {
     "shared of a product": (
@@ -107,6 +115,18 @@ REFUSED = {
         lambda: gemm_with(a=shared_array((4, 8)).T),
         f"devmath.gemm: a must be {PLAIN_RULE}, got a 2-D array of float32, layout 'F'",
     ),
+    "view of every other column": (
+        lambda: gemm_with(a=shared_array((8, 8))[:, ::2]),
+        "a must have lines of consecutive elements: strides of at least 16, and of just 4 bytes, got (32, 8)",
+    ),
+    "view of lines upside down": (
+        lambda: gemm_with(a=shared_array((8, 4))[::-1]),
+        "a must have lines of consecutive elements: strides of at least 16, and of just 4 bytes, got (-16, 4)",
+    ),
+    "view too narrow": (
+        lambda: gemm_with(a=shared_array((8, 8))[:, 5:]),
+        "devmath.gemm: a must have at least the extents (8, 4), got (8, 3)",
+    ),
     "plain array too small": (
         lambda: gemm_with(a=shared_array((8, 3))),
         "devmath.gemm: a must have at least the extents (8, 4), got (8, 3)",
@@ -126,6 +146,27 @@ REFUSED = {
     "factor that is no number": (
         lambda: gemm_with(beta=True),
         "devmath.gemm: beta must be a number that converts to float32, got bool",
+    ),
+    "fraction as a factor of integers": (
+        lambda: devmath.gemm(INTEGERS, 1.0, *(devmath.shared(x) for x in (INTEGERS.a, INTEGERS.b)), 0, None),
+        "devmath.gemm: alpha must be an integer that converts to int32, got float64",
+    ),
+    "fraction among integers": (
+        lambda: devmath.accumulator(INTEGERS).__setitem__(0, 0.5),
+        f"the accumulator of {INTEGERS!r} holds int32, got a value of type float64",
+    ),
+    "apply that leaves the integers": (
+        lambda: devmath.apply(halve, devmath.accumulator(INTEGERS)),
+        "devmath.apply: the result of function must be an integer that converts to int32, got float64",
+    ),
+    "store of wide integers to narrow ones": (
+        lambda: devmath.store(devmath.accumulator(INTEGERS), NOTHING.astype(np.int8)),
+        f"devmath.store: target must be a 2-D array of {CONVERTIBLE.replace(' or float8', ' or int32 or float8', 1)},"
+        " got a 2-D array of int8",
+    ),
+    "load of the other float8": (
+        lambda: devmath.load(NOTHING.astype(ml_dtypes.float8_e5m2), devmath.shared(FLOAT8.a)),
+        "devmath.load: source must be a 2-D array of float8_e4m3fn, got a 2-D array of float8_e5m2, layout 'C'",
     ),
     "accumulator of another product": (
         lambda: gemm_into(devmath.accumulator(OTHER)),
@@ -175,7 +216,7 @@ REFUSED = {
     ),
     "load of a row into a tile": (
         lambda: devmath.load(NOTHING, devmath.shared(MM.a), 0),
-        "devmath.load: only the registers of a transform take a row, got 1 more arguments",
+        "devmath.load: source must be a 3-D array of float32, as an index follows, got a 2-D array of float32",
     ),
     "load without a row": (
         lambda: devmath.load(NOTHING.astype(np.complex64), devmath.registers(FFT)),
@@ -199,7 +240,7 @@ REFUSED = {
     ),
     "store of a row of a product": (
         lambda: devmath.store(devmath.accumulator(MM), NOTHING, 0),
-        "devmath.store: only the registers of a transform take a row, got 1 more arguments",
+        f"devmath.store: target must be a 3-D array of {CONVERTIBLE}, as an index follows, got a 2-D array of float32",
     ),
     "store of registers in a broken row": (
         lambda: devmath.store(devmath.registers(FFT), NOTHING.astype(np.complex64), 0.5),

@@ -225,6 +225,27 @@ def test_plain_shared_array(shape, rng):
     assert relative_error(y, transform(x)) < fft_bound(16, np.complex64)
 
 
+def test_view_of_a_plain_shared_array(rng):
+    desc = devmath.FFT(16, ffts_per_block=2)
+
+    @cuda.jit
+    def kernel(x, y):
+        data = cuda.shared.array((3, 20), np.complex64)[1:, 2:18]
+        rank = cuda.threadIdx.x
+        for i in range(rank, 32, desc.threads):
+            data[i // 16, i % 16] = x[i // 16, i % 16]
+        devmath.wait()
+        devmath.fft(desc, data)
+        devmath.wait()
+        for i in range(rank, 32, desc.threads):
+            y[i // 16, i % 16] = data[i // 16, i % 16]
+
+    x = normal(rng, (2, 16), np.complex64)
+    y = np.zeros_like(x)
+    kernel[1, desc.block_dim](x, y)
+    assert relative_error(y, transform(x)) < fft_bound(16, np.complex64)
+
+
 def test_plain_local_array(rng):
     desc = devmath.FFT(16, ffts_per_block=1)
 

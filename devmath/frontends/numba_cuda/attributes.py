@@ -5,16 +5,21 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import types
+from numba.cuda import cgutils, types
 from numba.cuda.cudadecl import registry as typing_registry
 from numba.cuda.cudaimpl import registry as lowering_registry
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import AbstractTemplate, AttributeTemplate, Signature, bound_function, signature
 
+from ...blas_device import Gemm
+from ...dtypes import BY_NAME, DType
 from ...fragments import Digits
 from ...layouts import CHUNK_BYTES, TileLayout
+from ...lto import tile_source
+from ...lto.unit import Unit
 from .. import rules
-from .types import ConstantType, FragmentType, TileType, argument
+from .linking import call_unit
+from .types import ConstantType, FragmentType, StackType, TileType, argument, converts_to
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
@@ -23,6 +28,7 @@ CONSTANTS = frozenset(
     (
         *("m", "n", "k", "a", "b", "c", "threads", "block_dim", "launch_bounds", "shape", "size_bytes"),
         *("forward", "inverse", "ffts_per_block", "elements_per_thread", "threads_per_fft"),
+        *("gemms_per_block", "threads_per_gemm"),
     )
 )
 
@@ -51,6 +57,10 @@ def _constant_of_tile(ty: TileType, attribute: str) -> Any:
     return (ty.layout.rows, ty.layout.cols) if attribute == "shape" else None
 
 
+def _constant_of_stack(ty: StackType, attribute: str) -> Any:
+    return ty.stages if attribute == "stages" else None
+
+
 def _constant_of_fragment(ty: FragmentType, attribute: str) -> Any:
     return ty.map.size if attribute == "size" else None
 
@@ -60,7 +70,7 @@ class DescriptorAttributes(_ConstantAttributes):
     key = ConstantType
     value = staticmethod(_constant_of_descriptor)
 
-    @bound_function("devmath.fft.grid")
+    @bound_function("devmath.grid")
     def resolve_grid(self, ty: ConstantType, args: Any, kws: Any) -> Signature | None:
         rules.grid(argument(ty), *(() if kws else map(argument, args)))
         return signature(types.intp, types.intp, recvr=ty)
@@ -70,6 +80,12 @@ class DescriptorAttributes(_ConstantAttributes):
 class TileAttributes(_ConstantAttributes):
     key = TileType
     value = staticmethod(_constant_of_tile)
+
+
+@typing_registry.register_attr
+class StackAttributes(_ConstantAttributes):
+    key = StackType
+    value = staticmethod(_constant_of_stack)
 
 
 @typing_registry.register_attr
@@ -115,13 +131,15 @@ def _lower_constants(key: type[types.Type], value_of: Any) -> None:
 
 _lower_constants(ConstantType, _constant_of_descriptor)
 _lower_constants(TileType, _constant_of_tile)
+_lower_constants(StackType, _constant_of_stack)
 _lower_constants(FragmentType, _constant_of_fragment)
 
 
-@lowering_registry.lower("devmath.fft.grid", ConstantType, types.intp)
+@lowering_registry.lower("devmath.grid", ConstantType, types.intp)
 def lower_grid(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    """`FFT.grid` of a count that is not negative."""
-    per_block = sig.args[0].value.ffts_per_block
+    """`FFT.grid` or `Gemm.grid` of a count that is not negative."""
+    desc = sig.args[0].value
+    per_block = desc.gemms_per_block if isinstance(desc, Gemm) else desc.ffts_per_block
     blocks = builder.sdiv(builder.add(args[1], INT64(per_block - 1)), INT64(per_block))
     return builder.select(builder.icmp_signed(">", blocks, INT64(1)), blocks, INT64(1))
 
@@ -197,7 +215,7 @@ def _register_items(key: type[types.Type], index_rule: Any, index_type: Any, add
             if not isinstance(args[0], key):
                 return None
             index_rule(argument(args[1]))
-            return signature(args[0].element, args[0], index_type)
+            return signature(args[0].value, args[0], index_type)
 
     @typing_registry.register_global(operator.setitem)
     class SetItem(AbstractTemplate):
@@ -206,17 +224,46 @@ def _register_items(key: type[types.Type], index_rule: Any, index_type: Any, add
                 return None
             holder, index, value = args
             index_rule(argument(index))
-            if not self.context.can_convert(value, holder.element):
+            if not converts_to(self.context, value, holder):
                 rules.refuse_element(holder.argument, argument(value))
-            return signature(types.none, holder, index_type, holder.element)
+            return signature(types.none, holder, index_type, holder.value)
 
     @lowering_registry.lower(operator.getitem, key, index_type)
     def get(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-        return context.unpack_value(builder, sig.args[0].element, address(builder, sig.args[0], args))
+        return _read(context, builder, sig.args[0], address(builder, sig.args[0], args))
 
     @lowering_registry.lower(operator.setitem, key, index_type, types.Any)
     def set_(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> None:
-        context.pack_value(builder, sig.args[0].element, args[2], address(builder, sig.args[0], args))
+        _write(context, builder, sig.args[0], args[2], address(builder, sig.args[0], args))
+
+
+def _read(context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType, address: ir.Value) -> ir.Value:
+    """The element at an address, as a value of kernel code."""
+    if ty.value == ty.element:
+        return context.unpack_value(builder, ty.element, address)
+    value = cgutils.alloca_once(builder, context.get_value_type(ty.value))
+    _convert(context, builder, ty.argument.dtype, BY_NAME[ty.value.name], address, value)
+    return builder.load(value)
+
+
+def _write(
+    context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType, value: ir.Value, address: ir.Value
+) -> None:
+    """Make a value of kernel code the element at an address."""
+    if ty.value == ty.element:
+        context.pack_value(builder, ty.element, value, address)
+    else:
+        source = cgutils.alloca_once_value(builder, value)
+        _convert(context, builder, BY_NAME[ty.value.name], ty.argument.dtype, source, address)
+
+
+def _convert(
+    context: Any, builder: ir.IRBuilder, from_: DType, to: DType, source: ir.Value, destination: ir.Value
+) -> None:
+    unit = Unit.render(
+        f"convert_{from_.name}_to_{to.name}", lambda symbol: tile_source.convert_element(from_, to, symbol)
+    )
+    call_unit(context, builder, unit, [source, destination])
 
 
 def _address_in_tile(builder: ir.IRBuilder, ty: TileType, args: Any) -> ir.Value:
@@ -230,3 +277,35 @@ def _address_in_fragment(builder: ir.IRBuilder, ty: FragmentType, args: Any) -> 
 
 _register_items(TileType, rules.index_of_tile, types.UniTuple(types.intp, 2), _address_in_tile)
 _register_items(FragmentType, rules.index_of_fragment, types.intp, _address_in_fragment)
+
+
+@typing_registry.register_global(operator.getitem)
+class StageOfStack(AbstractTemplate):
+    """``stack[s]``: a tile."""
+
+    def generic(self, args: Any, kws: Any) -> Signature | None:
+        if not isinstance(args[0], StackType):
+            return None
+        rules.index_of_stack(argument(args[1]))
+        return signature(args[0].tile, args[0], types.intp)
+
+
+@lowering_registry.lower(operator.getitem, StackType, types.intp)
+def lower_stage(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    stack, index = args
+    tile = sig.args[0].tile
+    elements = INT32(tile.stage_bytes // tile.layout.dtype.itemsize)
+    return builder.gep(stack, [builder.zext(builder.mul(builder.trunc(index, INT32), elements), INT64)])
+
+
+@typing_registry.register_global(len)
+class LengthOfStack(AbstractTemplate):
+    """``len(stack)``: its stages."""
+
+    def generic(self, args: Any, kws: Any) -> Signature | None:
+        return signature(types.intp, *args) if len(args) == 1 and isinstance(args[0], StackType) else None
+
+
+@lowering_registry.lower(len, StackType)
+def lower_length(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    return context.get_constant(types.intp, sig.args[0].stages)

@@ -10,7 +10,7 @@ from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 from ...blas_device import Gemm
 from ...fft_device import FFT
 from ...lto.arch import compute_capability
-from .. import rules
+from .. import kernel_rules
 from .launch import DYNAMIC_ALIGNMENT, requirements_of, rounded_up
 from .linking import in_kernel, target_arch
 
@@ -54,10 +54,10 @@ def annotate(context: Any, builder: ir.IRBuilder, desc: Gemm | FFT, transforms: 
     window to keep beside the data, and gets up to a third more (64 registers spill in a convolution of 4096 points).
     """
     arch = target_arch()
-    threads, min_blocks = rules.launch_bounds(desc, arch)
+    threads, min_blocks = kernel_rules.launch_bounds(desc, arch)
     requirements = requirements_of(context.active_code_library)
     requirements.owner, requirements.arch = requirements.owner or desc, arch
-    rules.agree_on_threads(requirements.owner, desc, arch=arch)
+    kernel_rules.agree_on_threads(requirements.owner, desc, arch=arch)
     if not in_kernel():
         return
     annotations = builder.module.namedmetadata.get("nvvm.annotations")
@@ -82,12 +82,12 @@ def shared_memory(context: Any, builder: ir.IRBuilder, size_bytes: int, alignmen
     size_bytes = rounded_up(size_bytes, LINE_BYTES)
     requirements.shared_bytes = rounded_up(requirements.shared_bytes + size_bytes, alignment_bytes)
     if static_is_unlimited(arch) or not in_kernel():
-        rules.shared_memory(requirements.shared_bytes, arch)
+        kernel_rules.shared_memory(requirements.shared_bytes, arch)
         return _static_memory(builder, size_bytes, alignment_bytes)
     # Tiles are stacked down from the end of dynamic memory. Start and end of it are multiples of the widest alignment,
     # so a tile is aligned where the bytes from its start to the end are.
     requirements.dynamic_bytes = rounded_up(requirements.shared_bytes, DYNAMIC_ALIGNMENT)
-    rules.shared_memory(requirements.dynamic_bytes, arch)
+    kernel_rules.shared_memory(requirements.dynamic_bytes, arch)
     return _dynamic_memory(builder, requirements.shared_bytes)
 
 

@@ -14,7 +14,7 @@ from numba.cuda.dispatcher import _Kernel
 from ...blas_device import Gemm
 from ...errors import LaunchError, PerformanceWarning
 from ...fft_device import FFT
-from .. import rules
+from .. import kernel_rules
 from .matrices import MappedType, MatrixArguments
 
 DYNAMIC_ALIGNMENT = 1024  # the widest swizzle pattern of the hardware repeats every 1024 bytes
@@ -75,9 +75,9 @@ def _collect(kernel: Any) -> Requirements | None:
     owners = [requirements.owner for requirements in found if requirements.owner]
     arch = next((requirements.arch for requirements in found if requirements.arch), None)
     for other in owners[1:]:
-        rules.agree_on_threads(owners[0], other, LaunchError, arch)
-    dynamic_bytes = sum(requirements.dynamic_bytes for requirements in found)
+        kernel_rules.agree_on_threads(owners[0], other, LaunchError, arch)
     has_mainloop = any(requirements.has_mainloop for requirements in found)
+    dynamic_bytes = sum(requirements.dynamic_bytes for requirements in found)
     return Requirements(owners[0] if owners else None, arch, has_mainloop, dynamic_bytes=dynamic_bytes)
 
 
@@ -96,7 +96,7 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
     if requirements is None:
         return shared_bytes
     if requirements.owner:
-        rules.block_of(requirements.owner, tuple(block_dim), requirements.arch)
+        kernel_rules.block_of(requirements.owner, tuple(block_dim), requirements.arch)
     if not requirements.dynamic_bytes:
         return shared_bytes
     return rounded_up(shared_bytes, DYNAMIC_ALIGNMENT) + requirements.dynamic_bytes

@@ -21,15 +21,15 @@ from ...lto.arch import compute_capability
 from ...lto.gemm_plan import GemmPlan
 from ...lto.unit import Unit
 from ...verbs import Verb
-from .. import rules
+from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
 from .mainloop import TileBounds, TileIndexType, can_store_boxes, part_of, store_boxes
-from .plain_arrays import inspect, require
-from .types import FragmentType, TileType, element_name
+from .plain_arrays import inspect, line_distance, require
+from .types import ConstantType, FragmentType, StackType, TileType, element_name
 
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -41,9 +41,18 @@ def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def lower_shared(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     operand = sig.args[0].value
     annotate(context, builder, operand.desc if isinstance(operand, Operand) else operand)
-    layout = sig.return_type.layout
-    memory = shared_memory(context, builder, layout.size_bytes, layout.alignment_bytes)
-    return builder.bitcast(memory, context.get_value_type(sig.return_type))
+    ty = sig.return_type
+    tile = ty.tile if isinstance(ty, StackType) else ty
+    memory = shared_memory(context, builder, ty.size_bytes, tile.layout.alignment_bytes)
+    if tiles := tile.per_product:
+        distance = builder.mul(_product_of_block(builder, tiles.threads), INT32(tiles.stride_bytes))
+        memory = builder.gep(memory, [builder.zext(distance, INT64)])
+    return builder.bitcast(memory, context.get_value_type(ty))
+
+
+def _product_of_block(builder: ir.IRBuilder, threads: int) -> ir.Value:
+    """Which of the block's products, each of so many threads, the calling thread works on."""
+    return builder.udiv(block_rank(builder), INT32(threads))
 
 
 def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Value:
@@ -70,12 +79,29 @@ def lower_transform_index(context: Any, builder: ir.IRBuilder, sig: Signature, a
     return builder.add(first, builder.zext(in_block, INT64))
 
 
+@lowered(blas_device.gemm_index)
+def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    mm = sig.args[0].value
+    annotate(context, builder, mm)
+    first = builder.mul(builder.zext(call_sreg(builder, "ctaid.x"), INT64), INT64(mm.gemms_per_block))
+    return builder.add(first, builder.zext(_product_of_block(builder, mm.threads_per_gemm), INT64))
+
+
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type = ir.FunctionType(ir.VoidType(), [])
-    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy.
+    pending = next((ty.literal_value for ty in sig.args if isinstance(ty, types.IntegerLiteral)), 0)
+    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
+    mm: Any = next((ty.value for ty in sig.args if isinstance(ty, ConstantType)), None)
+    if mm is not None and mm.execution != "block":
+        # The lanes of a warp share the copies of its products, whichever of them they compute.
+        text += " bar.warp.sync 0xffffffff;"
+        builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
+        return context.get_dummy_value()
+    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy. The fence
+    # orders writes that have been made: it comes after the copies that it is meant for have landed.
     fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
-    builder.call(ir.InlineAsm(function_type, f"cp.async.wait_all; {fence}", "~{memory}", side_effect=True), [])
+    builder.call(ir.InlineAsm(function_type, f"{text} {fence}", "~{memory}", side_effect=True), [])
     builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
     return context.get_dummy_value()
 
@@ -109,10 +135,9 @@ def _operand(
     context: Any, builder: ir.IRBuilder, plan: GemmPlan, name: str, ty: types.Type, value: Any
 ) -> list[ir.Value]:
     """Address and leading dimension; a tile has it in its type, the argument goes unread."""
-    layout = getattr(plan, name)
     if isinstance(ty, TileType):
-        return [value, INT32(layout.ld)]
-    return _plain_tile(context, builder, f"devmath.gemm: {name}", layout, ty, value)
+        return [value, INT32(getattr(plan, name).ld)]
+    return _plain_tile(context, builder, f"devmath.gemm: {name}", plan.plain(name), ty, value)
 
 
 def _plain_tile(
@@ -120,8 +145,11 @@ def _plain_tile(
 ) -> list[ir.Value]:
     """Address and leading dimension of a plain array that holds the lines of a tile; a 1-D one is dense."""
     array = inspect(context, builder, ty, value)
-    require(context, builder, operand, array, "shared", rules.extents_of(layout, ty.ndim))
-    ld = array.shape[1] if ty.ndim == 2 else INT64(layout.line_length)
+    require(context, builder, operand, array, "shared", plain_array_rules.extents_of(layout, ty.ndim))
+    if ty.ndim == 1:
+        ld = INT64(layout.line_length)
+    else:
+        ld = array.shape[1] if ty.layout == "C" else line_distance(builder, operand, array, layout)
     return [array.data, builder.trunc(ld, INT32)]
 
 
@@ -171,9 +199,12 @@ def _transform_operands(
 @lowered(verbs.load)
 def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
-    array = _global_array(context, builder, source, args[0])
+    array = _global_array(context, builder, source, *args[::2])
     if isinstance(target, TileType):
-        text = _text(tile_source.load_tile, target.layout, target.threads)
+        if target.per_product:
+            text = _text(tile_source.load_tile_of_product, target.layout, target.per_product)
+        else:
+            text = _text(tile_source.load_tile, target.layout, target.threads)
         call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
     else:
         annotate(context, builder, target.desc)
@@ -190,14 +221,19 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         text = _text(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
-    array, dtype = _global_array(context, builder, target, args[1]), BY_NAME[element_name(target)]
-    if len(args) == 3 and isinstance(sig.args[2], TileIndexType):
-        if can_store_boxes(sig.args[2], target):
-            store_boxes(context, builder, sig, args)
-            return context.get_dummy_value()
+    at_tile = len(args) == 3 and isinstance(sig.args[2], TileIndexType)
+    if at_tile and can_store_boxes(sig.args[2], target):
+        store_boxes(context, builder, sig, args)
+        return context.get_dummy_value()
+    index = () if at_tile else args[2:]
+    array, dtype = _global_array(context, builder, target, args[1], *index), BY_NAME[element_name(target)]
+    if at_tile:
         array = part_of(builder, args[2], array)
     if isinstance(source, TileType):
-        text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
+        if source.per_product:
+            text = _text(tile_source.store_tile_of_product, source.layout, source.per_product, dtype)
+        else:
+            text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
         call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
     elif isinstance(source.desc, Gemm):
         text = _text(tile_source.store_fragment, source.map, source.dtype, dtype)
@@ -214,13 +250,23 @@ def _text(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
     return lambda symbol: render(*parameters, symbol)
 
 
-def _global_array(context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value) -> list[ir.Value]:
-    """Address, rows, columns, and their strides in bytes; a 1-D array is one row."""
+def _global_array(
+    context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value, index: ir.Value | None = None
+) -> list[ir.Value]:
+    """Address, rows, columns, and their strides in bytes; a 1-D array is one row.
+
+    Of a 3-D array the matrix at `index`, which has no rows where the array has no such matrix.
+    """
     array = make_array(ty)(context, builder, value)
-    shape, strides = cgutils.unpack_tuple(builder, array.shape), cgutils.unpack_tuple(builder, array.strides)
+    data, shape, strides = array.data, *(cgutils.unpack_tuple(builder, x) for x in (array.shape, array.strides))
     if ty.ndim == 1:
         shape, strides = [INT64(1), *shape], [INT64(0), *strides]
-    return [array.data, *shape, *strides]
+    if ty.ndim == 3:
+        exists = builder.icmp_unsigned("<", index, shape[0])
+        first = builder.bitcast(data, INT8.as_pointer())
+        data = builder.bitcast(builder.gep(first, [builder.mul(index, strides[0])]), data.type)
+        shape, strides = [builder.select(exists, shape[1], INT64(0)), shape[2]], strides[1:]
+    return [data, *shape, *strides]
 
 
 @lowered(verbs.apply)

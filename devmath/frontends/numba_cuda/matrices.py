@@ -21,6 +21,7 @@ from ...dtypes import BY_NAME, lookup
 from ...lto.arch import arch_name
 from ...lto.mainloop_plan import Box
 from .. import mainloop_rules
+from .types import element_name, numba_type
 
 TENSOR_MAP = ir.global_context.get_identified_type("struct.devmath_tensor_map")
 if TENSOR_MAP.is_opaque:
@@ -55,6 +56,11 @@ class MappedType(types.Array):
     @property
     def key(self) -> tuple[Any, ...]:
         return (*super().key, self.desc, self.matrix)
+
+    @property
+    def argument(self) -> mainloop_rules.MappedOperand:
+        """What it is to the rules."""
+        return mainloop_rules.MappedOperand(2, element_name(self), self.layout, self.mutable, self.desc, self.matrix)
 
 
 @register_model(MappedType)
@@ -102,8 +108,9 @@ class Placement:
         """Numba's type of the array alone."""
         (rows, cols), size = self.shape, self.dtype.itemsize
         orders = {(cols * size, size): "C", (size, rows * size): "F"}
-        element = getattr(types, BY_NAME[self.dtype.name].name)
-        return types.Array(element, 2, orders.get(self.strides, "A"), readonly=not self.is_writable)
+        return types.Array(
+            numba_type(lookup(self.dtype)), 2, orders.get(self.strides, "A"), readonly=not self.is_writable
+        )
 
     @cached_property
     def arguments(self) -> tuple[Any, ...]:
@@ -251,7 +258,6 @@ def _with_map(desc: Gemm, name: str, matrix: Placement, box: Box) -> Placement:
     view = StridedMemoryView.from_any_interface(_Lines(matrix, box), stream_ptr=-1)
     tensor_map = view.as_tensor_map(
         box_dim=(box.lines, box.length),
-        data_type=matrix.dtype,
         swizzle=getattr(TensorMapSwizzle, _SWIZZLES[box.swizzle]),
         l2_promotion=TensorMapL2Promotion.L2_256B,
     )

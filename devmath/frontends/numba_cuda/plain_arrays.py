@@ -5,6 +5,7 @@ together, a few instructions ago, from a shared-memory global or a stack slot an
 seen there, such as an array that a device function got as argument, is checked by the kernel as it runs.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 from numba.cuda.np.arrayobj import make_array
 from numba.cuda.nvvmutils import declare_string, declare_vprint
 
-from .. import rules
+from ...layouts import TileLayout
+from .. import plain_array_rules
 from .linking import in_kernel
 
 
@@ -26,14 +28,15 @@ class PlainArray:
     ----------
     data : ir.Value
         Address of the first element.
-    shape : tuple of ir.Value
-        Extents, 64-bit; constants where they are known.
+    shape, strides : tuple of ir.Value
+        Extents, and strides in bytes, 64-bit; constants where they are known.
     space : {"shared", "local", "global", None}
         Where it lies; None if that cannot be seen.
     """
 
     data: ir.Value
     shape: tuple[ir.Value, ...]
+    strides: tuple[ir.Value, ...]
     space: str | None
 
 
@@ -42,14 +45,25 @@ def inspect(context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Valu
     function = builder.function
     array = make_array(ty)(context, builder, value)
     positions = context.data_model_manager[ty]
-    data, extents = positions.get_field_position("data"), positions.get_field_position("shape")
-    shape = [_resolve(function, value, (extents, i)) for i in range(ty.ndim)]
-    at_run_time = cgutils.unpack_tuple(builder, array.shape)
-    return PlainArray(
-        array.data,
-        tuple(now if isinstance(now, ir.Constant) else then for now, then in zip(shape, at_run_time, strict=True)),
-        _space(_resolve(function, value, (data,))),
-    )
+
+    def numbers(member: str) -> tuple[ir.Value, ...]:
+        at_run_time = cgutils.unpack_tuple(builder, getattr(array, member))
+        place = positions.get_field_position(member)
+        now = [_number(function, value, (place, i)) for i in range(ty.ndim)]
+        return tuple(n if isinstance(n, ir.Constant) else then for n, then in zip(now, at_run_time, strict=True))
+
+    root = _resolve(function, value, (positions.get_field_position("data"),))
+    return PlainArray(array.data, numbers("shape"), numbers("strides"), _space(root))
+
+
+def _number(function: ir.Function, value: ir.Value, path: tuple[int, ...] = ()) -> ir.Value:
+    """What `_resolve` finds; a product of constants, as the stride of a slice is one, multiplied out."""
+    found = _resolve(function, value, path)
+    if isinstance(found, ir.Instruction) and found.opname == "mul":
+        factors = [_number(function, factor) for factor in found.operands]
+        if all(isinstance(factor, ir.Constant) for factor in factors):
+            return found.type(math.prod(factor.constant for factor in factors))
+    return found
 
 
 def _resolve(function: ir.Function, value: ir.Value, path: tuple[int, ...] = ()) -> ir.Value:
@@ -113,13 +127,31 @@ def require(
     context: Any, builder: ir.IRBuilder, operand: str, array: PlainArray, space: str, extents: tuple[int, ...]
 ) -> None:
     """Refuse an array outside `space`, or smaller than `extents`: now where that is known, else as the kernel runs."""
-    known = tuple(extent.constant if isinstance(extent, ir.Constant) else None for extent in array.shape)
-    rule = rules.plain_array(operand, space, extents, array.space, known)
+    known = _known(array.shape)
+    rule = plain_array_rules.plain_array(operand, space, extents, array.space, known)
     for have, want, is_known in zip(array.shape, extents, known, strict=True):
         if is_known is None:
             too_small = builder.icmp_signed("<", have, have.type(want))
             with builder.if_then(too_small, likely=False):
                 _stop(builder, f"{rule}\n")
+
+
+def line_distance(builder: ir.IRBuilder, operand: str, array: PlainArray, layout: TileLayout) -> ir.Value:
+    """Elements from a line of a 2-D view to the next; views whose lines are no runs of elements are refused alike."""
+    known, itemsize = _known(array.strides), layout.dtype.itemsize
+    rule = plain_array_rules.plain_lines(operand, layout, known)
+    line, element = array.strides
+    if None in known:
+        overlaps = builder.icmp_signed("<", line, line.type(layout.line_length * itemsize))
+        is_odd = builder.icmp_signed("!=", builder.srem(line, line.type(itemsize)), line.type(0))
+        has_gaps = builder.icmp_signed("!=", element, element.type(itemsize))
+        with builder.if_then(builder.or_(builder.or_(overlaps, is_odd), has_gaps), likely=False):
+            _stop(builder, f"{rule}\n")
+    return builder.sdiv(line, line.type(itemsize))
+
+
+def _known(values: tuple[ir.Value, ...]) -> tuple[int | None, ...]:
+    return tuple(value.constant if isinstance(value, ir.Constant) else None for value in values)
 
 
 def _stop(builder: ir.IRBuilder, message: str) -> None:

@@ -1,6 +1,7 @@
 """Which types a verb takes, and which it returns."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from numba.cuda import types
@@ -9,10 +10,10 @@ from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 from ... import blas_device, fft_device, mainloop_device, verbs
 from ...blas_device import Operand
 from ...verbs import Verb
-from .. import mainloop_rules, rules
+from .. import call_rules, mainloop_rules, rules
 from .linking import target_arch
 from .mainloop import TileIndexType, TilesType, is_mapped
-from .types import FragmentType, TileType, argument, numba_type
+from .types import FragmentType, StackType, TileType, argument, converts_to, numba_type
 
 #: Numba's type of each verb.
 VERB_TYPES: dict[Any, types.Function] = {}
@@ -24,12 +25,12 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
     def register(resolve: Callable[..., Signature]) -> Callable[..., Signature]:
         class Template(AbstractTemplate):
             key = verb
+            prefer_literal = call_rules.takes_keywords(verb.__name__)  # each of them must be known while compiling
 
             def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
-                if kws:
-                    names = ", ".join(kws)
-                    raise rules.TypingError(f"devmath.{verb.__name__} takes positional arguments only, got {names}")
-                return resolve(self.context, *args)
+                call_rules.arguments(verb.__name__, resolve, self.context, *args, **kws)
+                sig = resolve(self.context, *args, **kws)
+                return sig.replace(pysig=_call(len(args), kws)) if kws else sig
 
         VERB_TYPES[verb] = types.Function(Template)
         return resolve
@@ -37,12 +38,25 @@ def typed(verb: Verb) -> Callable[[Callable[..., Signature]], Callable[..., Sign
     return register
 
 
+def _call(positional: int, keywords: Iterable[str]) -> inspect.Signature:
+    """How a call names its arguments: some without a name, then `keywords`."""
+    names = [*(f"argument{i}" for i in range(positional)), *keywords]
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+
 @typed(verbs.shared)
-def type_shared(context: Any, operand: types.Type) -> Signature:
+def type_shared(context: Any, operand: types.Type, stages: types.Type | None = None) -> Signature:
     value: Any = argument(operand)
     layout = rules.shared(value, target_arch())
-    threads = value.desc.threads if isinstance(value, Operand) else value.threads
-    return signature(TileType(layout, threads), operand)
+    if isinstance(value, Operand):
+        tile = TileType(layout, value.desc.threads, value.per_product_on(target_arch()))
+    else:
+        tile = TileType(layout, value.threads)
+    if stages is None:
+        return signature(tile, operand)
+    if stages == types.none:
+        return signature(tile, operand, stages)
+    return signature(StackType(tile, call_rules.constant("shared", "stages", argument(stages), 1)), operand, stages)
 
 
 @typed(blas_device.accumulator)
@@ -62,9 +76,16 @@ def type_transform_index(context: Any, desc: types.Type) -> Signature:
     return signature(types.intp, desc)
 
 
+@typed(blas_device.gemm_index)
+def type_gemm_index(context: Any, desc: types.Type) -> Signature:
+    rules.descriptor("gemm_index", argument(desc))
+    return signature(types.intp, desc)
+
+
 @typed(verbs.wait)
-def type_wait(context: Any) -> Signature:
-    return signature(types.none)
+def type_wait(context: Any, *args: types.Type, pending: types.Type | None = None) -> Signature:
+    call_rules.wait(*map(argument, args), pending=None if pending is None else argument(pending))
+    return signature(types.none, *args, *([] if pending is None else [pending]))
 
 
 @typed(blas_device.gemm)
@@ -106,15 +127,15 @@ def type_apply(context: Any, function: types.Type, acc: types.Type, *extra: type
         mainloop_rules.accumulator_of("apply", argument(acc), extra[0].argument, target_arch())
         passed = extra[1:]
     result = function.get_call_type(context, (acc.element, types.intp, types.intp, *passed), {}).return_type
-    if not context.can_convert(result, acc.element):
+    if not converts_to(context, result, acc):
         rules.refuse_result(acc.argument, argument(result))
     return signature(types.none, function, acc, *extra)
 
 
 @typed(mainloop_device.tiles)
-def type_tiles(context: Any, desc: types.Type, *matrices: types.Type) -> Signature:
-    mm = mainloop_rules.tiles(argument(desc), *map(argument, matrices), arch=target_arch())
-    return signature(TilesType(TileIndexType(mm, is_mapped(*matrices[:2]))), desc, *matrices)
+def type_tiles(context: Any, desc: types.Type, a: types.Type, b: types.Type, c: types.Type) -> Signature:
+    mm = mainloop_rules.tiles(argument(desc), *map(argument, (a, b, c)), arch=target_arch())
+    return signature(TilesType(TileIndexType(mm, is_mapped(a, b))), desc, a, b, c)
 
 
 @typed(mainloop_device.mainloop)

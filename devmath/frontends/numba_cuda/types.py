@@ -12,9 +12,8 @@ from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from ...layouts import TileLayout
-from .. import mainloop_rules, rules
-from .matrices import MappedType
+from ...layouts import TileLayout, TilePerProduct
+from .. import float8, rules
 
 
 class ConstantType(types.Type):
@@ -35,22 +34,61 @@ class ConstantType(types.Type):
 class TileType(types.Type):
     """A tile in shared memory; at run time the address of its first element.
 
-    `threads` is the block that fills it.
+    `threads` is the block that fills it, unless there is one `per_product`.
     """
 
-    def __init__(self, layout: TileLayout, threads: int):
-        self.layout, self.threads = layout, threads
-        self.argument = rules.TileOperand(layout)
+    def __init__(self, layout: TileLayout, threads: int, per_product: TilePerProduct | None = None):
+        self.layout, self.threads, self.per_product = layout, threads, per_product
+        self.argument = rules.TileOperand(layout, per_product)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
+        if per_product:
+            place += f" for each {per_product.threads} threads {per_product.stride_bytes} bytes apart"
         super().__init__(name=f"devmath.Tile({layout.rows}x{layout.cols} {layout.dtype.name} {place})")
 
     @property
-    def key(self) -> tuple[TileLayout, int]:
-        return (self.layout, self.threads)
+    def key(self) -> tuple[TileLayout, int, TilePerProduct | None]:
+        return (self.layout, self.threads, self.per_product)
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory that it takes, or those of all products of the block."""
+        return self.per_product.size_bytes if self.per_product else self.layout.size_bytes
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes from one stage to the next."""
+        return self.per_product.size_bytes if self.per_product else self.layout.stage_bytes
 
     @property
     def element(self) -> types.Type:
         return numba_type(self.layout.dtype)
+
+    @property
+    def value(self) -> types.Type:
+        """What ``t[i, j]`` is: an element, or float32 for float8, with which Numba does not compute."""
+        return types.float32 if self.layout.dtype.name in float8.NAMES else self.element
+
+
+class StackType(types.Type):
+    """Tiles of one layout in shared memory, one behind another; at run time the address of the first."""
+
+    def __init__(self, tile: TileType, stages: int):
+        self.tile, self.stages = tile, stages
+        self.argument = rules.StackOperand(tile.layout, stages, tile.per_product)
+        super().__init__(name=f"devmath.Stack({stages} x {tile.name})")
+
+    @property
+    def key(self) -> tuple[TileType, int]:
+        return (self.tile, self.stages)
+
+    @property
+    def element(self) -> types.Type:
+        return self.tile.element
+
+    @property
+    def size_bytes(self) -> int:
+        """Shared memory of all stages."""
+        return self.stages * self.tile.stage_bytes
 
 
 class FragmentType(types.Type):
@@ -70,10 +108,22 @@ class FragmentType(types.Type):
     def element(self) -> types.Type:
         return numba_type(self.dtype)
 
+    @property
+    def value(self) -> types.Type:
+        """What ``acc[i]`` is."""
+        return self.element
+
 
 def numba_type(dtype: DType) -> types.Type:
     """Numba's type of a row of our table."""
-    return getattr(types, dtype.name)
+    return float8.numba_types()[dtype.name] if dtype.name in float8.NAMES else getattr(types, dtype.name)
+
+
+def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType) -> bool:
+    """Whether a value can become an element: Numba would also make an integer of a fraction."""
+    if holder.argument.dtype.is_integer and not isinstance(value, types.Integer | types.Boolean):
+        return False
+    return bool(context.can_convert(value, holder.value))
 
 
 _KINDS = {
@@ -88,21 +138,20 @@ def argument(ty: types.Type) -> rules.Argument:
     """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
         return ty.value
-    if isinstance(ty, TileType | FragmentType):
-        return ty.argument
-    if isinstance(ty, MappedType):
-        return mainloop_rules.MappedOperand(2, element_name(ty), ty.layout, ty.mutable, ty.desc, ty.matrix)
-    if hasattr(ty, "argument"):
+    if hasattr(ty, "argument"):  # one of ours
         return ty.argument
     if isinstance(ty, types.Array):
         return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
     items = tuple(map(argument, ty)) if isinstance(ty, types.BaseTuple) else ()
-    return rules.OtherOperand(ty, next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other"), items)
+    kind = next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other")
+    return rules.OtherOperand(ty, kind, items, ty.literal_value if isinstance(ty, types.IntegerLiteral) else None)
 
 
 def element_name(array: types.Array) -> str:
     """Our name of an array's element type; Numba's where it is none of ours."""
-    return next((name for name, row in BY_NAME.items() if numba_type(row) == array.dtype), str(array.dtype))
+    rows = (row for row in BY_NAME.values() if row.name not in float8.NAMES)
+    found = next((row.name for row in rows if numba_type(row) == array.dtype), None)
+    return found or float8.name_of(array.dtype) or str(array.dtype)
 
 
 @register_model(ConstantType)
@@ -113,12 +162,13 @@ class _ConstantModel(models.OpaqueModel):
 class _PointerModel(models.PrimitiveModel):
     """A generic pointer to elements; LLVM recovers the address space once all is inlined."""
 
-    def __init__(self, manager: Any, fe_type: TileType | FragmentType):
+    def __init__(self, manager: Any, fe_type: TileType | StackType | FragmentType):
         element = manager.lookup(fe_type.element).get_data_type()
         super().__init__(manager, fe_type, ir.PointerType(element))
 
 
 register_model(TileType)(_PointerModel)
+register_model(StackType)(_PointerModel)
 register_model(FragmentType)(_PointerModel)
 
 

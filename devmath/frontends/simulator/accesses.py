@@ -1,7 +1,7 @@
 """Which thread last read and wrote each element of a tile, and whether a barrier has ordered it since.
 
-Only barriers order the threads of a block. Two accesses of one element conflict if no barrier lies between them, at
-least one is a write, and different threads made them.
+Only barriers order the threads of a block, or of a warp. Two accesses of one element conflict if no barrier lies
+between them, at least one is a write, and different threads made them.
 """
 
 from typing import Any
@@ -10,17 +10,19 @@ import numpy as np
 
 from .calls import Call
 
-ANY = -1  # the thread of an access that the library deals out among the block: any of them
+ANY = -1  # the thread of an access that the library deals out among those that share the tile: any of them
 LANDING = np.iinfo(np.int64).max  # the epoch of an asynchronous write that devmath.wait has not completed
 
 
 class Accesses:
     """The latest reads, or the latest writes, of the elements of a tile.
 
-    `where` is an index of the tile's elements: two integers, arrays of them, or slices.
+    `where` is an index of the tile's elements: two integers, arrays of them, or slices. `everyone` names the threads
+    that share the tile.
     """
 
-    def __init__(self, shape: tuple[int, int]):
+    def __init__(self, shape: tuple[int, int], everyone: str):
+        self._everyone = everyone
         self._epoch = np.full(shape, -1, np.int64)
         self._thread = np.full(shape, ANY, np.int32)
         self._call = np.full(shape, None, object)
@@ -41,9 +43,9 @@ class Accesses:
 
     def describe(self, element: tuple[int, int]) -> str:
         """Who made the latest access to an element, and where."""
-        return f"{self._call[element]} by {who(self._thread[element])}"
+        return f"{self._call[element]} by {who(self._thread[element], self._everyone)}"
 
 
-def who(thread: int) -> str:
+def who(thread: int, everyone: str) -> str:
     """A thread in the words of a message."""
-    return "the block" if thread == ANY else f"thread {thread}"
+    return everyone if thread == ANY else f"thread {thread}"

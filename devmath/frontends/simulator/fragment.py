@@ -9,7 +9,7 @@ import numpy as np
 from ...blas_device import Gemm
 from ...fft_device import FFT
 from ...fragments import FragmentMap
-from .. import rules
+from .. import plain_array_rules, rules
 from .values import argument, convert, converts_to, poisoned, space_of, unwrap
 
 
@@ -49,7 +49,7 @@ class Fragment(rules.FragmentOperand):
         self.values = poisoned(self.size, self.dtype)
         if isinstance(desc, Gemm):
             self.values[:] = 0
-        self.rows, self.cols, self.inside = (table[thread] for table in coordinates(self.map, desc.plan.threads))
+        self.rows, self.cols, self.inside = (of[thread % len(of)] for of in coordinates(self.map, desc.plan.threads))
 
     @property
     def size(self) -> int:
@@ -95,5 +95,5 @@ def registers_of(operand: str, size: int, value: Any) -> np.ndarray:
     if isinstance(value, Fragment):
         return value.values
     array = unwrap(value)
-    rules.plain_array(operand, "local", (size,), space_of(value), array.shape)
+    plain_array_rules.plain_array(operand, "local", (size,), space_of(value), array.shape)
     return array[:size]

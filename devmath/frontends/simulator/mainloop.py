@@ -12,7 +12,7 @@ from .. import mainloop_rules
 from .block import Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment
-from .values import argument, convert, unwrap
+from .values import argument, convert, poisoned, unwrap
 
 MULTIPROCESSORS = 1  # so that a block has several tiles
 
@@ -52,14 +52,14 @@ class TileIndex(mainloop_rules.TileIndexOperand):
         return whole
 
 
-def tiles(desc: Any, *matrices: Any) -> Iterator[TileIndex]:
+def tiles(desc: Any, a: Any, b: Any, c: Any) -> Iterator[TileIndex]:
     """The body of `devmath.tiles`."""
     thread = current_thread("tiles")
-    mm = mainloop_rules.tiles(argument(desc), *map(argument, matrices))
+    mm = mainloop_rules.tiles(argument(desc), *map(argument, (a, b, c)))
     mainloop_rules.one_loop_a_kernel(device_function(caller()) is None, thread.has_mainloop)
     thread.has_mainloop = True
     thread.block.bind(mm)
-    return _loop(thread, mm, Call.here("devmath.tiles"), *map(unwrap, matrices))
+    return _loop(thread, mm, Call.here("devmath.tiles"), *map(unwrap, (a, b, c)))
 
 
 def _loop(thread: Thread, mm: Gemm, call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Iterator[TileIndex]:
@@ -86,7 +86,8 @@ def mainloop(desc: Any, tile: Any, acc: Any) -> None:
 
     product = thread.block.meet(thread, call, (mm, tile.row, tile.col), None, multiply)
     acc.values[acc.inside] = convert(product[acc.rows[acc.inside], acc.cols[acc.inside]], acc.values.dtype)
-    acc.values[~acc.inside] = np.nan  # what the instructions make of memory around the tile is no number to rely on
+    # What the instructions make of memory around the tile is no number to rely on.
+    acc.values[~acc.inside] = poisoned(int((~acc.inside).sum()), acc.dtype)
 
 
 def inside(acc: Fragment, tile: TileIndex) -> np.ndarray:

@@ -15,10 +15,12 @@ from ...fft_device import FFT
 from .. import rules
 from ..mainloop_rules import TileIndexOperand
 
+_FLOAT8 = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+
 _KINDS = {
     "other": (bool, np.bool_),  # before the integers: a bool is an int
     "integer": (int, np.integer),
-    "real": (float, np.floating, ml_dtypes.bfloat16),
+    "real": (float, np.floating, ml_dtypes.bfloat16, *_FLOAT8),
     "complex": (complex, np.complexfloating),
     "device function": kernel.FakeCUDAKernel,
 }
@@ -57,7 +59,9 @@ class _TypeOf:
 
 def argument(value: Any) -> Any:
     """What a value is to the rules."""
-    if isinstance(value, Gemm | FFT | Operand | rules.TileOperand | rules.FragmentOperand | TileIndexOperand):
+    if isinstance(
+        value, Gemm | FFT | Operand | rules.TileOperand | rules.StackOperand | rules.FragmentOperand | TileIndexOperand
+    ):
         return value
     array = unwrap(value)
     if isinstance(array, np.ndarray):
@@ -65,7 +69,7 @@ def argument(value: Any) -> Any:
         return rules.ArrayOperand(array.ndim, str(array.dtype), layout, array.flags.writeable)
     items = tuple(map(argument, value)) if isinstance(value, tuple) else ()
     kind = next((kind for kind, classes in _KINDS.items() if isinstance(value, classes)), "other")
-    return rules.OtherOperand(_TypeOf(value), kind, items)
+    return rules.OtherOperand(_TypeOf(value), kind, items, int(value) if kind == "integer" else None)
 
 
 def converts_to(value: Any, dtype: DType) -> bool:
@@ -74,11 +78,32 @@ def converts_to(value: Any, dtype: DType) -> bool:
 
 
 def convert(values: Any, dtype: np.dtype) -> np.ndarray:
-    """`values` rounded to `dtype`; what is too large becomes infinite, silently as on a GPU."""
+    """`values` rounded to `dtype`; what is too large becomes infinite, silently as on a GPU, or the largest float8."""
+    values = np.asarray(values)
     with np.errstate(all="ignore"):
-        return np.asarray(values).astype(dtype)
+        if dtype.type in _FLOAT8 and values.dtype != dtype:
+            largest = float(ml_dtypes.finfo(dtype).max)
+            values = np.clip(values.astype(np.float64), -largest, largest)
+        return values.astype(dtype)
 
 
 def poisoned(size: int, dtype: DType) -> np.ndarray:
-    """Memory that nothing was written to: NaN in both parts."""
-    return np.full(size, complex(np.nan, np.nan) if dtype.is_complex else np.nan, dtype.numpy)
+    """Memory that nothing was written to: NaN in both parts; for integers a number hard to overlook."""
+    return np.full(size, poison(dtype), dtype.numpy)
+
+
+def poison(dtype: DType) -> Any:
+    """What an element is that nobody set."""
+    if dtype.is_integer:
+        return np.frombuffer(b"\x5a" * dtype.itemsize, dtype.numpy)[0]
+    return complex(np.nan, np.nan) if dtype.is_complex else np.nan
+
+
+def element(values: Any, dtype: DType) -> Any:
+    """An element as kernel code sees it: float8, with which Numba does not compute, as float32."""
+    return np.float32(values) if dtype.numpy.type in _FLOAT8 else values
+
+
+def as_tf32(values: np.ndarray) -> np.ndarray:
+    """float32 as tensor cores read it: without the low 13 bits."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)

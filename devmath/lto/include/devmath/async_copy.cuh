@@ -1,7 +1,8 @@
 // Copies from global to shared memory that do not pass through registers: PTX cp.async (sm_80 and later).
 //
-// A thread issues copies and goes on. After cp.async.wait_all its own copies have landed, after a barrier of the block
-// those of the other threads too. In plain C++ a copy is done when it is issued.
+// A thread issues copies, commits those issued since its last commit as one group, and goes on. Groups land in order:
+// after cp.async.wait_group n all but the newest n of the thread's own have landed, after a barrier of the block those
+// of the other threads too. In plain C++ a copy is done when it is issued.
 #pragma once
 
 #include "platform.cuh"
@@ -30,5 +31,10 @@ DEVMATH_DEVICE void copy_async(void* smem, const void* gmem, int valid_bytes) {
   __builtin_memcpy(smem, gmem, valid_bytes);
 #endif
 }
+
+#if DEVMATH_ON_GPU
+/// Makes one group of the copies issued since the last commit; of none, too.
+DEVMATH_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#endif
 
 }  // namespace devmath

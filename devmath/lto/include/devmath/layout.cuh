@@ -19,6 +19,7 @@ struct TileLayout {
   static constexpr int lines = kRowOrder ? kRows : kCols, line_length = kRowOrder ? kCols : kRows;
   static constexpr int lines_allocated = kLinesAllocated;
   static constexpr int chunk_length = 16 / sizeof(T);  // elements of the widest shared-memory access
+  static constexpr int elements_allocated = divide_up(line_length, kLd) * kLinesAllocated * kLd;
 
   DEVMATH_DEVICE explicit TileLayout(int) {}
 

@@ -19,6 +19,8 @@
 
 namespace devmath {
 
+typedef signed char i8;
+typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -26,6 +28,18 @@ typedef long long i64;
 
 DEVMATH_DEVICE float fused_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 DEVMATH_DEVICE double fused_multiply_add(double a, double b, double c) { return fma(a, b, c); }
+/// Integers wrap around.
+DEVMATH_DEVICE int fused_multiply_add(int a, int b, int c) { return (int)((u32)a * (u32)b + (u32)c); }
+
+/// Bytes from anywhere to anywhere, whatever they are; registers to registers cost nothing.
+template <int kBytes>
+DEVMATH_DEVICE void copy_bytes(void* to, const void* from) {
+#if DEVMATH_ON_GPU
+  memcpy(to, from, kBytes);
+#else
+  __builtin_memcpy(to, from, kBytes);
+#endif
+}
 
 DEVMATH_CONSTEXPR int divide_up(int a, int b) { return (a + b - 1) / b; }
 

@@ -2,16 +2,18 @@
 //
 // An array may be smaller than the tile, empty or larger: load_tile writes zeros to the elements that the array lacks,
 // store_tile skips them. A load may also write zeros between the end of a line and the end of its last 16-byte chunk.
-// The tile starts at a multiple of 16 bytes. Nothing here waits or synchronises: a load has landed after
-// cp.async.wait_all and a barrier of the block.
+// The tile starts at a multiple of 16 bytes. Nothing here waits or synchronises: every load commits one group of
+// copies, an empty one where all went through registers, and has landed after cp.async.wait_group and a barrier.
 //
 // Lines and positions are those of layout.cuh. A copy takes the first of these ways that the array allows:
 //   chunks  contiguous along the lines and 16-byte aligned: 16 bytes an access
+//   bytes   elements of 1 byte, contiguous across the lines and 4-byte aligned: transposed in registers
 //   across  the smaller stride leads from line to line: consecutive threads take consecutive lines
 //   along   all else: consecutive threads take consecutive positions of a line
 #pragma once
 
 #include "async_copy.cuh"
+#include "byte_transpose.cuh"
 #include "layout.cuh"
 #include "strided_array.cuh"
 
@@ -104,7 +106,7 @@ DEVMATH_DEVICE void load_wide_elements(int rank, typename Layout::Element* smem,
   }
 }
 
-/// Elements of 2 bytes, too small for cp.async, through registers; the loads of a batch are in flight together.
+/// Elements of 1 or 2 bytes, too small for cp.async, through registers; the loads of a batch are in flight together.
 template <typename Layout, int kThreads, bool kAcross>
 DEVMATH_DEVICE void load_narrow_elements(int rank, typename Layout::Element* smem,
                                          StridedArray<const typename Layout::Element> gmem) {
@@ -190,6 +192,11 @@ DEVMATH_DEVICE void store_aligned_rows(int rank, const typename Layout::Element*
 template <typename Layout, int kThreads>
 DEVMATH_DEVICE void copy_in(int rank, typename Layout::Element* smem,
                             StridedArray<const typename Layout::Element> gmem) {
+  if constexpr (kHasChunks<Layout> && sizeof(typename Layout::Element) == 1) {
+    if (gmem.transposed().has_aligned_rows(sizeof(u32))) {
+      return load_transposed_bytes<Layout, kThreads>(rank, smem, gmem);
+    }
+  }
   if (kHasChunks<Layout> && gmem.has_aligned_rows(sizeof(Chunk))) {
     load_chunks<Layout, kThreads>(rank, smem, gmem.with_contiguous_rows());
   } else if (gmem.is_denser_down_columns()) {
@@ -231,6 +238,7 @@ DEVMATH_DEVICE void load_tile(void* smem, const void* gmem, i64 rows, i64 column
   using Element = typename Layout::Element;
   copy_in<Layout, kThreads>(block_rank(), (Element*)smem, along_lines<Layout>(
       (const Element*)gmem, rows, columns, row_stride_bytes, column_stride_bytes));
+  commit_copies();
 }
 
 /// array[i, j] = tile[i, j], converted, for every element that both have; by the whole block.

@@ -1,15 +1,22 @@
-// Tensor-core instructions of a warpgroup, sm_90a only: wgmma on 16-bit operands that both lie in shared memory.
+// Tensor-core instructions of a warpgroup, sm_90a only: wgmma. B lies in shared memory, A there too or in registers.
 //
-// D (64 x N) += A (64 x 16) B (16 x N), float accumulators, N any multiple of 8 up to 256. Register i of thread t
-// of a warpgroup is row 16 (t / 32) + t % 32 / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (t % 4) + i % 2 of D.
+// D (64 x N) += A (64 x K) B (K x N): 32 bytes of k, N a multiple of 8 up to 256. Register i of thread t of a warpgroup
+// is row 16 (t / 32) + t % 32 / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (t % 4) + i % 2 of D.
+//
+//   elements             K    D       an operand in shared memory
+//   16-bit floats        16   float   K-major or MN-major
+//   float, read as tf32   8   float   K-major; the low 13 bits of a float do not count
+//   8-bit floats         32   float   K-major
+//   8-bit integers       32   int     K-major
 //
 // An operand is a grid of *atoms*: 8 lines of 32, 64 or 128 bytes, one after another, their 16-byte chunks permuted by
-// XOR as a TileLayout with a swizzle of 2, 4 or 8 does. Either way round is legal for 16-bit elements:
+// XOR as a TileLayout with a swizzle of 2, 4 or 8 does:
 //   K-major   k runs along the lines. Eight outer indices (rows of A, columns of B) are an atom, the next eight lie
-//             stride_bytes further; the 16 values of k are inside of an atom.
+//             stride_bytes further; the K values of k are inside of an atom.
 //   MN-major  outer indices run along the lines. Eight values of k are an atom, the next eight lie stride_bytes
 //             further; outer indices past the end of an atom's lines go on leading_bytes further.
-// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout".
+// A in registers is what mma.sync takes (mma.cuh), 16 rows a warp: four registers.
+// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 //
 // Where there is no GPU the instruction is a declaration only: whoever emulates a warpgroup defines it.
 #pragma once
@@ -38,9 +45,12 @@ struct MatrixDescriptor {
   DEVMATH_DEVICE u64 bits() const { return placement | (start & 0x3fff); }
 };
 
-/// The instruction with kN columns, for either type of elements; kAIsMnMajor and kBIsMnMajor are 0 or 1:
-///   Wgmma<kN>::multiply<kAIsMnMajor, kBIsMnMajor>(sums, a, b, Element())    sums[0 .. kN / 2) += A B, asynchronously
-template <int kN>
+/// The instruction with kN columns. Who includes this declares what is needed by DEVMATH_WGMMA, below: the text of an
+/// instruction names each accumulator, and those of all widths and types would take as long to compile as all the rest.
+///   multiply<kAIsMnMajor, kBIsMnMajor>(sums, a, b, adds)     sums[0 .. kN / 2) += A B, asynchronously
+///   multiply_registers<kBIsMnMajor>(sums, a, b, adds)        the same with A in the registers a[0 .. 4)
+/// kAIsMnMajor and kBIsMnMajor are 0 or 1. Unless it adds, a constant, it sets the sums.
+template <int kN, typename ElementA, typename ElementB>
 struct Wgmma;
 
 #if DEVMATH_ON_GPU
@@ -56,6 +66,7 @@ DEVMATH_DEVICE void wgmma_wait() {
 
 /// Keeps the compiler from moving uses of a register across this point: it takes wgmma for a synchronous instruction.
 DEVMATH_DEVICE void pin_register(float& x) { asm volatile("" : "+f"(x)::"memory"); }
+DEVMATH_DEVICE void pin_register(int& x) { asm volatile("" : "+r"(x)::"memory"); }
 
 // Every accumulator is named in the text of an instruction, in groups of four: DEVMATH_GROUPS_g(FIRST, NEXT) is the
 // numbers below 4 g, the first four handed to FIRST, the others to NEXT.
@@ -94,70 +105,50 @@ DEVMATH_DEVICE void pin_register(float& x) { asm volatile("" : "+f"(x)::"memory"
 
 #define DEVMATH_NAMES(i, j, k, l) "%" #i ", %" #j ", %" #k ", %" #l
 #define DEVMATH_MORE_NAMES(i, j, k, l) ", %" #i ", %" #j ", %" #k ", %" #l
-#define DEVMATH_OPERANDS(i, j, k, l) "+f"(sums[i]), "+f"(sums[j]), "+f"(sums[k]), "+f"(sums[l])
-#define DEVMATH_MORE_OPERANDS(i, j, k, l) , "+f"(sums[i]), "+f"(sums[j]), "+f"(sums[k]), "+f"(sums[l])
+#define DEVMATH_FLOATS(i, j, k, l) "+f"(sums[i]), "+f"(sums[j]), "+f"(sums[k]), "+f"(sums[l])
+#define DEVMATH_MORE_FLOATS(i, j, k, l) , "+f"(sums[i]), "+f"(sums[j]), "+f"(sums[k]), "+f"(sums[l])
+#define DEVMATH_INTS(i, j, k, l) "+r"(sums[i]), "+r"(sums[j]), "+r"(sums[k]), "+r"(sums[l])
+#define DEVMATH_MORE_INTS(i, j, k, l) , "+r"(sums[i]), "+r"(sums[j]), "+r"(sums[k]), "+r"(sums[l])
 
-// An instruction with n columns and its groups of accumulators; then the numbers of the operands that follow those.
-#define DEVMATH_WGMMA_OF(cpp_type, ptx_type, n, groups, a_bits, b_bits, a_major, b_major)                          \
-  template <int kAIsMnMajor, int kBIsMnMajor>                                                                      \
-  DEVMATH_DEVICE static void multiply(float* sums, MatrixDescriptor a, MatrixDescriptor b, cpp_type) {             \
-    asm volatile("{.reg .pred add; setp.eq.u32 add, 0, 0; "                                                        \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." ptx_type "." ptx_type " {"                      \
-                 DEVMATH_GROUPS_##groups(DEVMATH_NAMES, DEVMATH_MORE_NAMES)                                        \
-                 "}, %" #a_bits ", %" #b_bits ", add, 1, 1, %" #a_major ", %" #b_major ";}"                        \
-                 : DEVMATH_GROUPS_##groups(DEVMATH_OPERANDS, DEVMATH_MORE_OPERANDS)                                \
-                 : "l"(a.bits()), "l"(b.bits()), "n"(kAIsMnMajor), "n"(kBIsMnMajor));                              \
-  }
-#define DEVMATH_WGMMA(n, ...)                          \
-  template <>                                          \
-  struct Wgmma<n> {                                    \
-    DEVMATH_WGMMA_OF(Half, "f16", n, __VA_ARGS__)      \
-    DEVMATH_WGMMA_OF(BFloat16, "bf16", n, __VA_ARGS__) \
+// An instruction whose accumulators are `groups` groups of four, SUMS of type Sum. o0 to o6 are the numbers of the
+// operands that follow those; *_tail is what its text names after the predicate, with A in shared memory or registers.
+#define DEVMATH_WGMMA(n, ElementA, ElementB, ptx, Sum, SUMS, groups, o0, o1, o2, o3, o4, o5, smem_tail, rmem_tail) \
+  template <>                                                                                                      \
+  struct devmath::Wgmma<n, ElementA, ElementB> {                                                                   \
+    template <int kAIsMnMajor, int kBIsMnMajor>                                                                    \
+    DEVMATH_DEVICE static void multiply(Sum* sums, MatrixDescriptor a, MatrixDescriptor b, bool adds) {            \
+      asm volatile("{.reg .pred add; setp.ne.u32 add, %" #o0 ", 0; wgmma.mma_async.sync.aligned." ptx " {"         \
+                   DEVMATH_GROUPS_##groups(DEVMATH_NAMES, DEVMATH_MORE_NAMES)                                      \
+                   "}, %" #o1 ", %" #o2 ", add" smem_tail ";}"                                                     \
+                   : DEVMATH_GROUPS_##groups(DEVMATH_##SUMS, DEVMATH_MORE_##SUMS)                                  \
+                   : "r"((int)adds), "l"(a.bits()), "l"(b.bits()), "n"(kAIsMnMajor), "n"(kBIsMnMajor));            \
+    }                                                                                                              \
+    template <int kBIsMnMajor>                                                                                     \
+    DEVMATH_DEVICE static void multiply_registers(Sum* sums, const u32* a, MatrixDescriptor b, bool adds) {        \
+      asm volatile("{.reg .pred add; setp.ne.u32 add, %" #o0 ", 0; wgmma.mma_async.sync.aligned." ptx " {"         \
+                   DEVMATH_GROUPS_##groups(DEVMATH_NAMES, DEVMATH_MORE_NAMES)                                      \
+                   "}, {%" #o1 ", %" #o2 ", %" #o3 ", %" #o4 "}, %" #o5 ", add" rmem_tail ";}"                     \
+                   : DEVMATH_GROUPS_##groups(DEVMATH_##SUMS, DEVMATH_MORE_##SUMS)                                  \
+                   : "r"((int)adds), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "n"(kBIsMnMajor)); \
+    }                                                                                                              \
   };
-DEVMATH_WGMMA(8, 1, 4, 5, 6, 7)
-DEVMATH_WGMMA(16, 2, 8, 9, 10, 11)
-DEVMATH_WGMMA(24, 3, 12, 13, 14, 15)
-DEVMATH_WGMMA(32, 4, 16, 17, 18, 19)
-DEVMATH_WGMMA(40, 5, 20, 21, 22, 23)
-DEVMATH_WGMMA(48, 6, 24, 25, 26, 27)
-DEVMATH_WGMMA(56, 7, 28, 29, 30, 31)
-DEVMATH_WGMMA(64, 8, 32, 33, 34, 35)
-DEVMATH_WGMMA(72, 9, 36, 37, 38, 39)
-DEVMATH_WGMMA(80, 10, 40, 41, 42, 43)
-DEVMATH_WGMMA(88, 11, 44, 45, 46, 47)
-DEVMATH_WGMMA(96, 12, 48, 49, 50, 51)
-DEVMATH_WGMMA(104, 13, 52, 53, 54, 55)
-DEVMATH_WGMMA(112, 14, 56, 57, 58, 59)
-DEVMATH_WGMMA(120, 15, 60, 61, 62, 63)
-DEVMATH_WGMMA(128, 16, 64, 65, 66, 67)
-DEVMATH_WGMMA(136, 17, 68, 69, 70, 71)
-DEVMATH_WGMMA(144, 18, 72, 73, 74, 75)
-DEVMATH_WGMMA(152, 19, 76, 77, 78, 79)
-DEVMATH_WGMMA(160, 20, 80, 81, 82, 83)
-DEVMATH_WGMMA(168, 21, 84, 85, 86, 87)
-DEVMATH_WGMMA(176, 22, 88, 89, 90, 91)
-DEVMATH_WGMMA(184, 23, 92, 93, 94, 95)
-DEVMATH_WGMMA(192, 24, 96, 97, 98, 99)
-DEVMATH_WGMMA(200, 25, 100, 101, 102, 103)
-DEVMATH_WGMMA(208, 26, 104, 105, 106, 107)
-DEVMATH_WGMMA(216, 27, 108, 109, 110, 111)
-DEVMATH_WGMMA(224, 28, 112, 113, 114, 115)
-DEVMATH_WGMMA(232, 29, 116, 117, 118, 119)
-DEVMATH_WGMMA(240, 30, 120, 121, 122, 123)
-DEVMATH_WGMMA(248, 31, 124, 125, 126, 127)
-DEVMATH_WGMMA(256, 32, 128, 129, 130, 131)
 
 #else
 
-template <int kN>
+#define DEVMATH_WGMMA(...)
+
+template <int kN, typename ElementA, typename ElementB>
 struct Wgmma {
-  template <int kAIsMnMajor, int kBIsMnMajor, typename Element>
-  static void multiply(float* sums, MatrixDescriptor a, MatrixDescriptor b, Element);
+  template <int kAIsMnMajor, int kBIsMnMajor, typename Sum>
+  static void multiply(Sum* sums, MatrixDescriptor a, MatrixDescriptor b, bool adds);
+  template <int kBIsMnMajor, typename Sum>
+  static void multiply_registers(Sum* sums, const u32* a, MatrixDescriptor b, bool adds);
 };
 
 inline void wgmma_fence() {}
 inline void wgmma_wait() {}
 inline void pin_register(float&) {}
+inline void pin_register(int&) {}
 
 #endif
 

@@ -3,7 +3,7 @@
 //   tile form      C = alpha A B + beta C     all in shared memory; beta == 0 never reads C
 //   register form  acc += A B                 acc: this thread's elements of C, as a FragmentMap says
 //
-// Every thread of the block calls; there is no barrier inside: the caller syncs before (A, B, C visible) and after.
+// Every thread of the block calls; the caller syncs before (A, B, C visible) and after, whatever a variant does inside.
 //
 // A variant supplies a Block, which multiplies in passes over parts of C:
 //   Fragment                  FragmentMap of all passes; registers [first, first + size) belong to one pass
@@ -23,6 +23,16 @@ template <typename Real>
 DEVMATH_DEVICE bool is_zero(Real x) { return x == Real(0); }
 template <typename Real>
 DEVMATH_DEVICE bool is_zero(Complex<Real> x) { return x.re == Real(0) && x.im == Real(0); }
+DEVMATH_DEVICE bool is_zero(Half x) { return is_zero(widen(x)); }
+
+/// What sums of type T are scaled in.
+template <typename T> struct Scaled { using Type = T; };
+template <> struct Scaled<Half> { using Type = float; };
+
+/// Integers wrap around.
+DEVMATH_DEVICE int product(int a, int b) { return (int)((u32)a * (u32)b); }
+template <typename T>
+DEVMATH_DEVICE T product(T a, T b) { return a * b; }
 
 /// The C tile and what to do with a sum: C = alpha * sum + beta * C, rounded once.
 template <typename Layout, typename Accumulator>
@@ -34,10 +44,12 @@ struct Epilog {
 
   template <bool kReadsC>
   DEVMATH_DEVICE Element combine(Accumulator sum, Element c) const {
+    using Wide = typename Scaled<Accumulator>::Type;
+    const Wide scaled = product(convert<Wide>(alpha), convert<Wide>(sum));
     if constexpr (kReadsC) {
-      return convert<Element>(fused_multiply_add(beta, convert<Accumulator>(c), alpha * sum));
+      return convert<Element>(fused_multiply_add(convert<Wide>(beta), convert<Wide>(c), scaled));
     } else {
-      return convert<Element>(alpha * sum);
+      return convert<Element>(scaled);
     }
   }
 
@@ -96,6 +108,18 @@ DEVMATH_DEVICE void tile_form(OperandA<A> a, OperandB<B> b, Epilog<C, Accumulato
   }
 }
 
+/// Halves go in pairs, so that a pair stays in one register.
+template <int kSize, typename Accumulator>
+DEVMATH_DEVICE void copy_sums(Accumulator* to, const Accumulator* from) {
+  if constexpr (sizeof(Accumulator) == 2) {
+    DEVMATH_UNROLL
+    for (int i = 0; i < kSize; i += 2) copy_bytes<2 * sizeof(Accumulator)>(to + i, from + i);
+  } else {
+    DEVMATH_UNROLL
+    for (int i = 0; i < kSize; ++i) to[i] = from[i];
+  }
+}
+
 /// acc += A B. Every index into acc is a constant once unrolled, so that it stays in registers.
 template <typename Block, typename Accumulator, typename A, typename B>
 DEVMATH_DEVICE void register_form(OperandA<A> a, OperandB<B> b, Accumulator* rmem_acc) {
@@ -103,11 +127,9 @@ DEVMATH_DEVICE void register_form(OperandA<A> a, OperandB<B> b, Accumulator* rme
   DEVMATH_UNROLL
   for (int first = 0; first < Block::Fragment::size; first += Block::size) {
     Accumulator sums[Block::size];
-    DEVMATH_UNROLL
-    for (int i = 0; i < Block::size; ++i) sums[i] = rmem_acc[first + i];
+    copy_sums<Block::size>(sums, rmem_acc + first);
     Block::accumulate(sums, first, rank, a, b);
-    DEVMATH_UNROLL
-    for (int i = 0; i < Block::size; ++i) rmem_acc[first + i] = sums[i];
+    copy_sums<Block::size>(rmem_acc + first, sums);
   }
 }
 

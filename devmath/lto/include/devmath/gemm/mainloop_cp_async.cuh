@@ -34,13 +34,12 @@ struct GmemMatrix {
 
 #if DEVMATH_ON_GPU
 
-template <typename Block, typename A, typename B, typename Accumulator, int kThreads, int kIdleThreads, int kStages,
-          int kGroup, int kIdleRegisters, int kRegisters>
+template <typename Block, typename A, typename B, typename Stage, typename Accumulator, int kThreads, int kIdleThreads,
+          int kStages, int kGroup, int kIdleRegisters, int kRegisters>
 struct CpAsyncMainloop {
   static_assert(kStages >= 2, "CpAsyncMainloop: one stage is loaded while another is multiplied");
   using Schedule = TileSchedule<A::rows, B::cols, kGroup>;
   static constexpr int k_step = A::cols;
-  using Stage = StageMemory<A, B>;
 
   struct State {
     TileCursor cursor;

@@ -21,29 +21,7 @@
 #include "scheduler.cuh"
 #include "store_tma.cuh"
 
-// The instruction with n columns for one type of elements: `groups` groups of four sums, and the numbers of the
-// operands that follow them in the text.
-#define DEVMATH_MAINLOOP_SUMS(i, j, k, l) "+f"(sums[i]), "+f"(sums[j]), "+f"(sums[k]), "+f"(sums[l])
-#define DEVMATH_MAINLOOP_MORE_SUMS(i, j, k, l) , DEVMATH_MAINLOOP_SUMS(i, j, k, l)
-#define DEVMATH_MAINLOOP_WGMMA(n, Element, ptx_type, groups, adds, a_bits, b_bits, a_major, b_major)                 \
-  template <>                                                                                                        \
-  struct devmath::MainloopWgmma<n, Element> {                                                                        \
-    template <int kAdds, int kAIsMnMajor, int kBIsMnMajor>                                                           \
-    DEVMATH_DEVICE static void multiply(float* sums, MatrixDescriptor a, MatrixDescriptor b) {                       \
-      asm volatile("{.reg .pred add; setp.ne.u32 add, %" #adds ", 0; "                                               \
-                   "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." ptx_type "." ptx_type " {"                      \
-                   DEVMATH_GROUPS_##groups(DEVMATH_NAMES, DEVMATH_MORE_NAMES)                                        \
-                   "}, %" #a_bits ", %" #b_bits ", add, 1, 1, %" #a_major ", %" #b_major ";}"                        \
-                   : DEVMATH_GROUPS_##groups(DEVMATH_MAINLOOP_SUMS, DEVMATH_MAINLOOP_MORE_SUMS)                      \
-                   : "n"(kAdds), "l"(a.bits()), "l"(b.bits()), "n"(kAIsMnMajor), "n"(kBIsMnMajor));                  \
-    }                                                                                                                \
-  };
-
 namespace devmath {
-
-/// sums (+)= A B by one wgmma; defined by DEVMATH_MAINLOOP_WGMMA for the width and type of a unit.
-template <int kN, typename Element>
-struct MainloopWgmma;
 
 #if DEVMATH_ON_GPU
 
@@ -87,16 +65,16 @@ struct BoxedOperand {
 };
 
 /// kN columns an instruction; kThreads threads multiply. Registers of 0 stay what they are.
-template <typename Fragment, int kN, typename A, typename B, int kThreads, int kStages, int kGroup,
-          int kLoaderRegisters, int kRegisters>
+template <typename Fragment, int kN, typename A, typename B, typename Stage, typename Accumulator, int kThreads,
+          int kStages, int kGroup, int kLoaderRegisters, int kRegisters>
 struct TmaMainloop {
-  static constexpr int warpgroup = 128, k_step = A::cols, instruction_k = 16, pass = kN / 2;
+  static constexpr int warpgroup = 128, k_step = A::cols, pass = kN / 2;
+  static constexpr int instruction_k = 32 / sizeof(typename A::Element);
   using Schedule = TileSchedule<A::rows, B::cols, kGroup>;
-  using Stage = StageMemory<A, B>;
   using Position = RingPosition<kStages>;
   using BoxedA = BoxedOperand<OperandA<A>>;
   using BoxedB = BoxedOperand<OperandB<B>>;
-  using Element = typename A::Element;
+  using Instruction = Wgmma<kN, typename A::Element, typename B::Element>;
 
   struct State {
     TileCursor cursor;
@@ -139,15 +117,15 @@ struct TmaMainloop {
     if (!state.cursor.has_tile) wait_for_boxes_read<0>();  // before the block's shared memory is gone
   }
 
-  DEVMATH_DEVICE static void multiply(State& state, float* rmem_acc) {
+  DEVMATH_DEVICE static void multiply(State& state, Accumulator* rmem_acc) {
     // A second product of one tile would take the operands of the next.
     if (state.cursor.is_multiplied) asm volatile("trap;");
     u32 previous = state.position.stage;
-    step<0>(state, rmem_acc);
+    step<false>(state, rmem_acc);
 #pragma unroll 1
     for (int i = 1; i < state.steps; ++i) {
       const u32 stage = state.position.stage;
-      step<1>(state, rmem_acc);
+      step<true>(state, rmem_acc);
       wgmma_wait_for_groups<1>();
       release(state, previous);
       previous = stage;
@@ -159,7 +137,7 @@ struct TmaMainloop {
 
   /// The sums, or what became of them, to the matrix of `map`, whose elements are of type Element.
   template <typename Element>
-  DEVMATH_DEVICE static void store(const State& state, const float* rmem_acc, const void* map) {
+  DEVMATH_DEVICE static void store(const State& state, const Accumulator* rmem_acc, const void* map) {
     const int warp = (block_rank() - warpgroup) / 32;
     const SmemAddress buffers = state.smem + kStages * Stage::bytes + warp * StoreBuffers::warp_bytes;
     TmaStore<Fragment, kN, Element>::store(state.cursor, buffers, rmem_acc, map);
@@ -190,8 +168,8 @@ struct TmaMainloop {
   }
 
   /// Issues the products of one stage as one group, and goes to the next stage.
-  template <int kAdds>
-  DEVMATH_DEVICE static void step(State& state, float* rmem_acc) {
+  template <bool kAdds>
+  DEVMATH_DEVICE static void step(State& state, Accumulator* rmem_acc) {
     const SmemAddress smem = state.smem + state.position.stage * Stage::bytes;
     const MatrixDescriptor a = BoxedA::first(smem + BoxedA::distance_bytes(state.group_row, 0));
     const MatrixDescriptor b = BoxedB::first(smem + Stage::a_bytes + BoxedB::distance_bytes(state.group_col, 0));
@@ -202,16 +180,17 @@ struct TmaMainloop {
     state.position.advance();
   }
 
-  template <int kAdds, int kK>
-  DEVMATH_DEVICE static void issue(float* rmem_acc, MatrixDescriptor a, MatrixDescriptor b) {
+  template <bool kAdds, int kK>
+  DEVMATH_DEVICE static void issue(Accumulator* rmem_acc, MatrixDescriptor a, MatrixDescriptor b) {
     if constexpr (kK < k_step) {
       DEVMATH_UNROLL
       for (int first = 0; first < Fragment::size; first += pass) {
         const int row = Fragment::row(0, first), col = Fragment::col(0, first);
-        MainloopWgmma<kN, Element>::template multiply<kAdds, BoxedA::is_mn_major, BoxedB::is_mn_major>(
-            rmem_acc + first, a.advanced(BoxedA::distance_bytes(row, kK)), b.advanced(BoxedB::distance_bytes(col, kK)));
+        Instruction::template multiply<BoxedA::is_mn_major, BoxedB::is_mn_major>(
+            rmem_acc + first, a.advanced(BoxedA::distance_bytes(row, kK)), b.advanced(BoxedB::distance_bytes(col, kK)),
+            kAdds);
       }
-      issue<1, kK + instruction_k>(rmem_acc, a, b);
+      issue<true, kK + instruction_k>(rmem_acc, a, b);
     }
   }
 

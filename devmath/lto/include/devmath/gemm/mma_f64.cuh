@@ -74,7 +74,7 @@ struct MmaF64 {
   }
 
   template <int kDepth>
-  DEVMATH_DEVICE static void multiply(double* d, const RowBlock& a, const ColBlock& b, double) {
+  DEVMATH_DEVICE static void multiply(double* d, const RowBlock& a, const ColBlock& b, double, double) {
     if constexpr (kDepth > 8) {
       mma_m16n8k16(d, a.rmem, b.rmem);
     } else {

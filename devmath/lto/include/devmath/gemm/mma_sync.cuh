@@ -1,7 +1,9 @@
-// Block GEMM on tensor cores by warp-wide mma.sync (sm_80 and later): float16 or bfloat16 operands, float sums.
+// Block GEMM on tensor cores by warp-wide mma.sync (sm_80 and later), of operands of 16 bits or 8: float16, bfloat16
+// and float8 with float sums, int8 and uint8 with int sums.
 //
-// ldmatrix reads 8x8 matrices whose rows lie along the lines of the tile; where k runs across the lines it transposes
-// on the way. Tiles are swizzled or padded so that the eight 16-byte rows of a matrix are in different banks.
+// ldmatrix reads 8x8 matrices of 16-bit elements whose rows lie along the lines of the tile; where k runs across the
+// lines it transposes on the way. Tiles are swizzled or padded so that the eight 16-byte rows of a matrix are in
+// different banks. Elements of 8 bits move in pairs along k, so there k must run along the lines.
 //
 // Past the extents ldmatrix reads what memory holds there. Rows and columns of that kind end in accumulators that
 // nobody keeps; values past k are set to zero in both operands, since NaN * 0 is NaN.
@@ -12,13 +14,22 @@
 
 namespace devmath {
 
-/// kMatrices 8x8 matrices of an operand as mma.sync takes them: register q holds k, k + 1 of one outer index, where
-///   A (four: 16 outer x 16 k)      outer half q % 2, k half q / 2
+DEVMATH_DEVICE u32 element_bits(i8 x) { return (u8)x; }
+DEVMATH_DEVICE u32 element_bits(u8 x) { return x; }
+template <typename Narrow>
+DEVMATH_DEVICE u32 element_bits(Narrow x) { return x.bits; }
+
+/// kMatrices 8x8 matrices of an operand as mma.sync takes them: register q holds 2 neighbours along k of one outer
+/// index, or 4 of 8 bits, where
+///   A (four: 16 outer x k_step)    outer half q % 2, k half q / 2
 ///   B (two a block of 8 columns)   outer half q / 2, k half q % 2
 template <typename Operand, bool kIsA, int kMatrices>
 struct MmaFragment {
   using Layout = typename Operand::Layout;
-  static constexpr int k_step = 16;
+  static constexpr int item_bytes = sizeof(typename Operand::Element);
+  static constexpr int k_half_step = 16 / item_bytes, k_step = 2 * k_half_step;
+  static constexpr int in_register = 4 / item_bytes;  // elements
+  static_assert(Layout::is_plain || Operand::k_contiguous || item_bytes == 2, "MmaFragment: ldmatrix moves 16 bits");
 
   DEVMATH_DEVICE static int outer_half(int q) { return kIsA ? q % 2 : q / 2; }
   DEVMATH_DEVICE static int k_half(int q) { return kIsA ? q / 2 : q % 2; }
@@ -28,7 +39,7 @@ struct MmaFragment {
   DEVMATH_DEVICE static SmemAddress row_of_lane(const Operand& operand, int outer, int block, int k, int lane) {
     const int matrix = lane / 8 % kMatrices, line = lane % 8;
     outer += 8 * outer_half(matrix);
-    const int half = 8 * k_half(matrix);
+    const int half = k_half_step * k_half(matrix);
     const auto* smem = Operand::k_contiguous ? operand.at(outer + line, k + half) + block * Layout::ld
                                              : operand.at(outer + block, half + line) + k * Layout::ld;
     return smem_address(smem);
@@ -47,12 +58,17 @@ struct MmaFragment {
   DEVMATH_DEVICE static void load_elements(u32* rmem, const Operand& operand, int outer, int k, int lane) {
     DEVMATH_UNROLL
     for (int q = 0; q < kMatrices; ++q) {
-      const int q_outer = outer + lane / 4 + 8 * outer_half(q), q_k = k + lane % 4 * 2 + 8 * k_half(q);
-      rmem[q] = operand.clamped(q_outer, q_k).bits | (u32)operand.clamped(q_outer, q_k + 1).bits << 16;
+      const int q_outer = outer + lane / 4 + 8 * outer_half(q);
+      const int q_k = k + lane % 4 * in_register + k_half_step * k_half(q);
+      rmem[q] = 0;
+      DEVMATH_UNROLL
+      for (int i = 0; i < in_register; ++i) {
+        rmem[q] |= element_bits(operand.clamped(q_outer, q_k + i)) << (8 * item_bytes * i);
+      }
     }
   }
 
-  /// Fragment at (outer + block, k), of kDepth <= 16 values of k; zeros past them.
+  /// Fragment at (outer + block, k), of kDepth <= k_step values of k; zeros past them.
   template <int kDepth>
   DEVMATH_DEVICE static void load(u32* rmem, const Operand& operand, int outer, int block, int k, int lane) {
     if constexpr (Layout::is_plain) {
@@ -63,18 +79,19 @@ struct MmaFragment {
     if constexpr (kDepth < k_step) {
       DEVMATH_UNROLL
       for (int q = 0; q < kMatrices; ++q) {
-        const int valid = kDepth - (lane % 4 * 2 + 8 * k_half(q));
-        rmem[q] &= valid >= 2 ? 0xffffffffu : valid == 1 ? 0xffffu : 0u;
+        const int valid = kDepth - (lane % 4 * in_register + k_half_step * k_half(q));
+        rmem[q] &= valid >= in_register ? 0xffffffffu : valid <= 0 ? 0u : (1u << (8 * item_bytes * valid)) - 1;
       }
     }
   }
 };
 
-/// m16n8k16 on 16-bit elements.
+/// m16n8k16 on 16-bit elements, m16n8k32 on 8-bit ones.
+template <int kItemBytes>
 struct MmaSync {
   struct RowBlock { u32 rmem[4]; };
   struct ColBlock { u32 rmem[2]; };
-  static constexpr int k_step = 16;
+  static constexpr int k_step = 32 / kItemBytes;
 
   template <int kBlocks, int kDepth, typename OperandA>
   DEVMATH_DEVICE static void load_a(RowBlock* blocks, const OperandA& a, int row, int k, int lane) {
@@ -98,15 +115,20 @@ struct MmaSync {
     }
   }
 
-  template <int, typename Element>
-  DEVMATH_DEVICE static void multiply(float* d, const RowBlock& a, const ColBlock& b, Element element) {
-    mma_m16n8k16(d, a.rmem, b.rmem, element);
+  template <int, typename Sum, typename A, typename B>
+  DEVMATH_DEVICE static void multiply(Sum* d, const RowBlock& a, const ColBlock& b, A of_a, B of_b) {
+    static_assert(sizeof(A) == kItemBytes && sizeof(B) == kItemBytes, "MmaSync: elements of another size");
+    if constexpr (kItemBytes == 2) {
+      mma_m16n8k16(d, a.rmem, b.rmem, of_a);
+    } else {
+      mma_m16n8k32(d, a.rmem, b.rmem, of_a, of_b);
+    }
   }
 };
 
 /// kColBlocks is 1 or even. Up to 128 instructions an iteration, so that loads run ahead of the multiplies.
-template <typename Fragment, int kRowBlocks, int kColBlocks>
-using MmaSyncBlock = WarpTileBlock<Fragment, kRowBlocks, kColBlocks, MmaSync,
+template <typename Fragment, int kRowBlocks, int kColBlocks, int kItemBytes = 2>
+using MmaSyncBlock = WarpTileBlock<Fragment, kRowBlocks, kColBlocks, MmaSync<kItemBytes>,
                                    kRowBlocks * kColBlocks < 8 ? 16 : 128 / (kRowBlocks * kColBlocks)>;
 
 }  // namespace devmath

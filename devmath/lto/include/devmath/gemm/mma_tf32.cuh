@@ -1,15 +1,17 @@
 // Block GEMM of float operands on tensor cores (sm_80 and later), which multiply tf32: float's range, 11 bits of
-// precision. x = big + small + rest, with big = x rounded to tf32, small = x - big cut to tf32, |rest| <= 2^-23 |x|.
+// precision: they do not look at the low 13 bits.
 //
-//   one term      big big': the relative error of an operand is up to 2^-11
-//   three terms   small big' + big small', then big big'. What is left out, small small' and the rests, is below
-//                 2^-21 of a product; the worst case of one multiply-add in float is 2^-24 of the running sum.
+//   one term      x x', as tensor cores read them: what they leave out of an operand is below 2^-10 of it
+//   three terms   small big' + big small', then big big': x = big + small + rest, with big = x rounded to tf32,
+//                 small = x - big cut to tf32, |rest| <= 2^-23 |x|. What is left out, small small' and the rests, is
+//                 below 2^-21 of a product; the worst case of one multiply-add in float is 2^-24 of the running sum.
 // Tensor cores cut low bits of what they accumulate. With three terms they sum up to 16 values of k from zero, and an
 // IEEE addition takes that to the running sum.
 //
 // Infinities and NaN of the operands give those of the product big big': where they make small terms NaN, by
-// inf - inf or inf * 0, those count as zero. Differences from float with three terms: |x| above (2 - 2^-11) 2^127
-// counts as infinite, and what small has below 2^-136, the least tf32, is lost.
+// inf - inf or inf * 0, those count as zero. Differences from float with one term: NaN whose high 10 bits of fraction
+// are zero, which no arithmetic makes, counts as infinite. With three: |x| above (2 - 2^-11) 2^127 counts as infinite,
+// and what small has below 2^-136, the least tf32, is lost.
 //
 // Values past k are set to zero in both operands, since NaN * 0 is NaN.
 #pragma once
@@ -89,8 +91,11 @@ struct MmaTf32 {
       Fragment::template load<kDepth>(rmem, operand, outer, block, k, lane);
       DEVMATH_UNROLL
       for (int q = 0; q < (kDepth > 8 ? kRegisters : kRegisters / 2); ++q) {
-        big[q] = round_to_tf32(bits_float(rmem[q]));
-        if constexpr (kTerms == 3) small[q] = float_bits(bits_float(rmem[q]) - bits_float(big[q])) & 0xffffe000u;
+        big[q] = rmem[q];
+        if constexpr (kTerms == 3) {
+          big[q] = round_to_tf32(bits_float(rmem[q]));
+          small[q] = float_bits(bits_float(rmem[q]) - bits_float(big[q]));
+        }
       }
     }
   };
@@ -121,7 +126,7 @@ struct MmaTf32 {
   }
 
   template <int kDepth>
-  DEVMATH_DEVICE static void multiply(float* d, const RowBlock& a, const ColBlock& b, float) {
+  DEVMATH_DEVICE static void multiply(float* d, const RowBlock& a, const ColBlock& b, float, float) {
     if constexpr (kTerms == 1) {
       multiply_parts<kDepth>(d, a.big, b.big);
     } else {

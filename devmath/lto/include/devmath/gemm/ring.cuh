@@ -26,15 +26,11 @@ struct RingPosition {
   }
 };
 
-/// The tiles of a stage. Stages follow each other.
-template <typename A, typename B>
+/// The tiles of a stage, A first. Stages follow each other.
+template <int kABytes, int kBytes>
 struct StageMemory {
-  template <typename Layout>
-  DEVMATH_CONSTEXPR static int tile_bytes() {
-    const int lines = divide_up(Layout::line_length, Layout::ld) * Layout::lines_allocated;
-    return divide_up(lines * Layout::ld * (int)sizeof(typename Layout::Element), 1024) * 1024;
-  }
-  static constexpr int a_bytes = tile_bytes<A>(), bytes = a_bytes + tile_bytes<B>();
+  static constexpr int a_bytes = kABytes, bytes = kBytes;
+  static_assert(kABytes % 1024 == 0 && kBytes % 1024 == 0, "StageMemory: every swizzle must start anew");
 };
 
 }  // namespace devmath

@@ -5,7 +5,7 @@
 //   k_step                 values of k that are loaded together, and multiplied
 //   RowBlock, ColBlock     what a lane holds of 16 rows of A, or of 8 columns of B, and of k_step values of k
 //   load_a, load_b         kBlocks of them, from (outer, k) on; zeros for what lies past kDepth values of k
-//   multiply               d[0..4) += RowBlock x ColBlock, of which kDepth values of k count
+//   multiply               d[0..4) += RowBlock x ColBlock, of which kDepth values of k count; elements tell the types
 // All of them leave d[q] with row lane / 4 + 8 (q / 2) and column 2 (lane % 4) + q % 2 of the block.
 #pragma once
 
@@ -34,7 +34,7 @@ struct WarpTileBlock {
       DEVMATH_UNROLL
       for (int j = 0; j < kColBlocks; ++j) {
         Instruction::template multiply<kDepth>(sums + (i * kColBlocks + j) * 4, rmem_a[i], rmem_b[j],
-                                               typename OperandA::Element());
+                                               typename OperandA::Element(), typename OperandB::Element());
       }
     }
   }

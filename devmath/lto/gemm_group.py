@@ -1,0 +1,83 @@
+"""Several products a block: how many lanes of a warp share one, and where the tiles of a warp's products lie."""
+
+import math
+from functools import cache
+
+from ..layouts import CHUNK_BYTES, TilePerProduct
+from .gemm_plan import WARP, GemmPlan
+
+EXECUTIONS = ("block", "warp", "thread")
+MAX_EXTENT_OF_THREAD = 8
+
+_OUTPUTS_OF_LANE = 16  # 4 x 4: as many multiplies a step of k as there are registers to load, twice over
+_MAX_THREADS = 1024
+_WARPS = (4, 2)  # of a block, by default
+_BLOCK_BYTES = 48 * 1024  # of A and B: four blocks or more share an SM, and hide each other's latency
+_ACCESS_LANES = 8  # of 16 bytes each, which shared memory serves at a time
+
+
+def threads_per_gemm(execution: str, m: int, n: int, fewest: int) -> int:
+    """Threads that share an m x n product by lanes of a warp: a power of two up to 32, `fewest` at least."""
+    if execution == "thread":
+        return 1
+    wanted = 1 << max(math.ceil(math.log2(m * n / _OUTPUTS_OF_LANE)), 1)
+    return min(max(wanted, fewest), WARP)
+
+
+def gemms_per_block(each: int, wanted: int | None, threads: int | None, product_bytes: int) -> int:
+    """Products of a block, of `each` threads: those that are wanted, or enough for so many threads, or the default.
+
+    Raises
+    ------
+    ValueError
+        If they make no whole warps, more than 1024 threads, or not the threads that are asked for.
+    """
+    count = wanted or (threads // each if threads else _default_gemms_per_block(each, product_bytes))
+    if count * each % WARP or count * each > _MAX_THREADS:
+        raise ValueError(
+            f"gemms_per_block must be a multiple of {WARP // each} up to {_MAX_THREADS // each}, as threads share a"
+            f" product by {each}, got {count}"
+        )
+    if threads not in (None, count * each):
+        raise ValueError(f"threads must be those of {count} products of {each} each, {count * each}, got {threads}")
+    return count
+
+
+def _default_gemms_per_block(each: int, product_bytes: int) -> int:
+    """128 threads of them, or fewer warps where their operands take too much memory."""
+    of_warp = WARP // each
+    warps = (count for count in _WARPS if count * of_warp * product_bytes <= _BLOCK_BYTES)
+    return next(warps, 1) * of_warp
+
+
+@cache
+def tile_per_product(plan: GemmPlan, name: str) -> TilePerProduct:
+    """Where the tiles of A, B or C of a block's products lie.
+
+    The products of a warp read together, each at the same place of its own tile. So tiles are as far apart as keeps
+    those reads in different banks.
+    """
+    layout = getattr(plan, name)
+    count = plan.problem.gemms_per_block
+    if plan.threads == WARP:
+        align = layout.alignment_bytes
+        return TilePerProduct(plan.threads, count, -(-layout.size_bytes // align) * align)
+    dense = -(-layout.size_bytes // CHUNK_BYTES) * CHUNK_BYTES
+    strides = [dense + extra * CHUNK_BYTES for extra in range(_ACCESS_LANES)]
+    return TilePerProduct(plan.threads, count, min(strides, key=lambda stride: _wavefronts(plan, name, stride)))
+
+
+def _wavefronts(plan: GemmPlan, name: str, stride_bytes: int) -> int:
+    """Cycles of shared memory that a warp takes to read the first chunk that each lane needs."""
+    layout, fragment = getattr(plan, name), plan.fragment
+    chunks = []
+    for lane in range(WARP):
+        row, col = fragment.row(lane, 0), fragment.col(lane, 0)
+        row, col = row if name != "b" and row < layout.rows else 0, col if name != "a" and col < layout.cols else 0
+        first_byte = lane // plan.threads * stride_bytes + layout.offset(row, col) * layout.dtype.itemsize
+        chunks.append(first_byte // CHUNK_BYTES)
+    total = 0
+    for first in range(0, WARP, _ACCESS_LANES):
+        banks = [chunk % _ACCESS_LANES for chunk in set(chunks[first : first + _ACCESS_LANES])]
+        total += max(map(banks.count, banks))
+    return total
