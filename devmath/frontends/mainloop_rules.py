@@ -9,7 +9,6 @@ from ..dtypes import lookup
 from .rules import Argument, ArrayOperand, FragmentOperand, TypingError, _refuse, store
 
 MAX_EXTENT = 2**31 - 1  # coordinates of TMA, and ours, have 32 bits
-TMA_ALIGNMENT = 16  # bytes that a matrix and each of its lines must start at a multiple of
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ if TENSOR_MAP.is_opaque:
     TENSOR_MAP.set_body(ir.ArrayType(ir.IntType(64), 16))
 
 _SWIZZLES = {8: "SWIZZLE_128B", 4: "SWIZZLE_64B", 2: "SWIZZLE_32B"}
+TMA_ALIGNMENT = 16  # bytes that a matrix and each of its lines must start at a multiple of
 _KEPT = 64  # operands of one descriptor that are remembered
 
 
@@ -103,14 +104,12 @@ class Placement:
     numba_type: types.Array = None
     tensor_map: Any = None
 
-    @cached_property
-    def plain_type(self) -> types.Array:
-        """Numba's type of the array alone."""
+    def plain_type(self, name: str) -> types.Array:
+        """Numba's type of the array alone; that of A and of B says nothing of strides, so that one kernel takes all."""
         (rows, cols), size = self.shape, self.dtype.itemsize
         orders = {(cols * size, size): "C", (size, rows * size): "F"}
-        return types.Array(
-            numba_type(lookup(self.dtype)), 2, orders.get(self.strides, "A"), readonly=not self.is_writable
-        )
+        layout = orders.get(self.strides, "A") if name == "c" else "A"
+        return types.Array(numba_type(lookup(self.dtype)), 2, layout, readonly=not self.is_writable)
 
     @cached_property
     def arguments(self) -> tuple[Any, ...]:
@@ -194,9 +193,11 @@ def _place(desc: Gemm, arrays: tuple[Any, ...]) -> tuple[Placement, ...]:
         mainloop_rules.order_of(name, order, found[name].shape, found[name].strides, found[name].dtype.itemsize)
     boxes = desc.mainloop_on(current_arch()).boxes(BY_NAME[found["c"].dtype.name])
     mapped = {name: box for name, box in boxes.items() if _can_be_mapped(found[name], box)}
-    if {"a", "b"} <= set(mapped):
-        found |= {name: _with_map(desc, name, found[name], box) for name, box in mapped.items()}
-    return tuple(replace(x, numba_type=x.numba_type or x.plain_type) for x in found.values())
+    # No box of an empty matrix is ever read, but its map must name memory that exists.
+    somewhere = next((x.pointer for x in found.values() if x.pointer and x.pointer % TMA_ALIGNMENT == 0), None)
+    if {"a", "b"} <= set(mapped) and somewhere:
+        found |= {name: _with_map(desc, name, found[name], box, somewhere) for name, box in mapped.items()}
+    return tuple(replace(x, numba_type=x.numba_type or x.plain_type(name)) for name, x in found.items())
 
 
 def _placement(name: str, array: Any) -> Placement:
@@ -238,7 +239,7 @@ def _can_be_mapped(matrix: Placement, box: Box) -> bool:
     if matrix.shape[along] > 1 and matrix.strides[along] != matrix.dtype.itemsize:
         return False
     pitch = _pitch_bytes(matrix, box)
-    return pitch > 0 and (matrix.pointer | pitch) % mainloop_rules.TMA_ALIGNMENT == 0
+    return pitch > 0 and (matrix.pointer | pitch) % TMA_ALIGNMENT == 0
 
 
 def _pitch_bytes(matrix: Placement, box: Box) -> int:
@@ -246,36 +247,35 @@ def _pitch_bytes(matrix: Placement, box: Box) -> int:
     line = 0 if box.order == "row" else 1
     if matrix.shape[line] > 1 and min(matrix.shape) > 0:
         return matrix.strides[line]
-    unit = mainloop_rules.TMA_ALIGNMENT
-    return -(-max(matrix.shape[1 - line], 1) * matrix.dtype.itemsize // unit) * unit
+    return -(-max(matrix.shape[1 - line], 1) * matrix.dtype.itemsize // TMA_ALIGNMENT) * TMA_ALIGNMENT
 
 
-def _with_map(desc: Gemm, name: str, matrix: Placement, box: Box) -> Placement:
+def _with_map(desc: Gemm, name: str, matrix: Placement, box: Box, somewhere: int) -> Placement:
     """The matrix with a tensor map; boxes that it brings have zeros past the edges."""
     from cuda.core._tensor_map import TensorMapL2Promotion, TensorMapSwizzle
     from cuda.core.utils import StridedMemoryView
 
-    view = StridedMemoryView.from_any_interface(_Lines(matrix, box), stream_ptr=-1)
+    view = StridedMemoryView.from_any_interface(_Lines(matrix, box, somewhere), stream_ptr=-1)
     tensor_map = view.as_tensor_map(
         box_dim=(box.lines, box.length),
         swizzle=getattr(TensorMapSwizzle, _SWIZZLES[box.swizzle]),
         l2_promotion=TensorMapL2Promotion.L2_256B,
     )
-    plain = matrix.plain_type
+    plain = matrix.plain_type(name)
     mapped = MappedType(plain.dtype, plain.layout, plain.mutable, desc, name)
     return replace(matrix, numba_type=mapped, tensor_map=tensor_map)
 
 
 class _Lines:
-    """Memory of a matrix, line after line, to those who make tensor maps; an empty matrix counts as one element."""
+    """Memory of a matrix, line after line, for a tensor map; an empty matrix counts as one element somewhere."""
 
-    def __init__(self, matrix: Placement, box: Box):
+    def __init__(self, matrix: Placement, box: Box, somewhere: int):
         lines, length = matrix.shape if box.order == "row" else matrix.shape[::-1]
         self.__cuda_array_interface__ = {
             "shape": (max(lines, 1), max(length, 1)),
             "strides": (_pitch_bytes(matrix, box), matrix.dtype.itemsize),
             "typestr": f"<u{matrix.dtype.itemsize}",
-            "data": (matrix.pointer or mainloop_rules.TMA_ALIGNMENT, False),
+            "data": (matrix.pointer if min(matrix.shape) > 0 else somewhere, False),
             "version": 3,
             "stream": None,
         }
