@@ -5,15 +5,17 @@
 // and that of parity 1 counts as over. A wait that looks back further than one phase does not return.
 //
 // A wait without end hangs the GPU. Where DEVMATH_WAIT_LIMIT_NS is defined, one that takes longer ends the kernel.
+//
+// Where there is no GPU these are declarations only: whoever runs the threads of a block defines them.
 #pragma once
 
 #include "mma.cuh"
 
 namespace devmath {
 
-#if DEVMATH_ON_GPU
-
 constexpr int kMbarrierBytes = 8;
+
+#if DEVMATH_ON_GPU
 
 /// By one thread; mbarrier_fence_init() follows the last one, and a barrier of the block.
 DEVMATH_DEVICE void mbarrier_init(SmemAddress barrier, int arrivals) {
@@ -53,6 +55,14 @@ DEVMATH_DEVICE void mbarrier_wait(SmemAddress barrier, u32 parity) {
   }
 #endif
 }
+
+#else
+
+void mbarrier_init(SmemAddress barrier, int arrivals);
+inline void mbarrier_fence_init() {}
+void mbarrier_arrive(SmemAddress barrier);
+void mbarrier_arrive_and_expect(SmemAddress barrier, int bytes);
+void mbarrier_wait(SmemAddress barrier, u32 parity);
 
 #endif
 

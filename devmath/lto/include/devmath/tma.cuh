@@ -3,7 +3,7 @@
 // A tensor map, made on the host, says where the matrix lies, how large a box is and how its lines are swizzled. One
 // thread issues a copy; x counts elements along the lines of the matrix, y lines. Elements past the edges are written
 // as zeros to shared memory, and not at all to global memory. Tiles in shared memory start at a multiple of 128 bytes,
-// swizzled ones where the swizzle starts to repeat.
+// swizzled ones where the swizzle starts to repeat. Where there is no GPU these are declarations only.
 #pragma once
 
 #include "mbarrier.cuh"
@@ -43,6 +43,14 @@ template <int kPending>
 DEVMATH_DEVICE void wait_for_boxes_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
+
+#else
+
+inline void prefetch_tensor_map(const void*) {}
+void load_box(SmemAddress smem, const void* map, SmemAddress barrier, int x, int y);
+inline void fence_writes_for_boxes() {}
+void store_box(const void* map, SmemAddress smem, int x, int y);
+template <int kPending> void wait_for_boxes_read();
 
 #endif
 

@@ -56,7 +56,7 @@ struct CpAsyncMainloop {
     state.a = a;
     state.b = b;
     state.smem = (char*)smem;
-    Schedule::begin(state.cursor, (int)rows, (int)cols, blockIdx.x, gridDim.x);
+    Schedule::begin(state.cursor, (int)rows, (int)cols, grid_rank(), grid_size());
   }
 
   DEVMATH_DEVICE static void advance(State& state) { Schedule::advance(state.cursor); }

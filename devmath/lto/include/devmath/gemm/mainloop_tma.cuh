@@ -32,6 +32,13 @@ DEVMATH_DEVICE void wgmma_wait_for_groups() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
+#else
+
+void wgmma_commit();
+template <int kPending> void wgmma_wait_for_groups();
+
+#endif
+
 /// An operand whose tiles are panels of TMA boxes, one swizzle wide.
 template <typename Operand>
 struct BoxedOperand {
@@ -88,19 +95,18 @@ struct TmaMainloop {
     state.smem = smem_address(smem);
     state.steps = depth > 0 ? (int)((depth + k_step - 1) / k_step) : 1;
     state.position = {0, 0};
-    Schedule::begin(state.cursor, (int)rows, (int)cols, blockIdx.x, gridDim.x);
+    Schedule::begin(state.cursor, (int)rows, (int)cols, grid_rank(), grid_size());
     if (block_rank() == 0) {
       prefetch_tensor_map(map_a);
       prefetch_tensor_map(map_b);
       for (int stage = 0; stage < kStages; ++stage) {
         mbarrier_init(full(state.smem, stage), 1);
-        mbarrier_init(empty(state.smem, stage), kThreads / warpgroup);
+        mbarrier_init(empty(state.smem, stage), kThreads / 32);
       }
       mbarrier_fence_init();
     }
-    __syncthreads();
-    // The same for all threads of a warp, and known to be so.
-    const int group = __shfl_sync(0xffffffffu, block_rank() / warpgroup, 0);
+    synchronize_block();
+    const int group = same_in_warp(block_rank() / warpgroup);
     if (group == 0) {
       if constexpr (kRegisters > 0) give_registers<kLoaderRegisters>();
       if (block_rank() == 0) load_all(state, map_a, map_b, depth > 0 ? 0 : k_step);
@@ -119,7 +125,7 @@ struct TmaMainloop {
 
   DEVMATH_DEVICE static void multiply(State& state, Accumulator* rmem_acc) {
     // A second product of one tile would take the operands of the next.
-    if (state.cursor.is_multiplied) asm volatile("trap;");
+    if (state.cursor.is_multiplied) end_kernel();
     u32 previous = state.position.stage;
     step<false>(state, rmem_acc);
 #pragma unroll 1
@@ -194,22 +200,21 @@ struct TmaMainloop {
     }
   }
 
-  /// Passes over the stages of a tile that the caller did not multiply.
+  /// Passes over the stages of a tile that the caller did not multiply. Nothing but this keeps the lanes in step.
   DEVMATH_DEVICE static void skip(State& state) {
 #pragma unroll 1
     for (int i = 0; i < state.steps; ++i) {
       mbarrier_wait(full(state.smem, state.position.stage), state.position.parity);
+      synchronize_warp();
       release(state, state.position.stage);
       state.position.advance();
     }
   }
 
-  /// Says that this warpgroup has read a stage.
+  /// Says that this warp has read a stage. Each does for itself: one that lags must not miss a phase of the ring.
   DEVMATH_DEVICE static void release(const State& state, u32 stage) {
-    if (block_rank() % warpgroup == 0) mbarrier_arrive(empty(state.smem, stage));
+    if (block_rank() % 32 == 0) mbarrier_arrive(empty(state.smem, stage));
   }
 };
-
-#endif
 
 }  // namespace devmath

@@ -8,6 +8,7 @@
 
 #include "../fragment.cuh"
 #include "../tma.cuh"
+#include "roles.cuh"
 #include "scheduler.cuh"
 
 namespace devmath {
@@ -27,6 +28,16 @@ DEVMATH_DEVICE void stmatrix_x4(SmemAddress row, const u32* rmem) {
                "r"(rmem[1]), "r"(rmem[2]), "r"(rmem[3])
                : "memory");
 }
+DEVMATH_DEVICE void write_pair(SmemAddress smem, float first, float second) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(smem), "f"(first), "f"(second) : "memory");
+}
+
+#else
+
+void stmatrix_x4(SmemAddress row, const u32* rmem);
+void write_pair(SmemAddress smem, float first, float second);
+
+#endif
 
 /// Passes of kN columns of a fragment, converted to Element.
 template <typename Fragment, int kN, typename Element>
@@ -46,10 +57,10 @@ struct TmaStore {
     for (int first = 0; first < Fragment::size; first += slice_size) {
       const SmemAddress buffer = smem + first / slice_size % Buffers::count * Buffers::bytes;
       if (lane == 0) wait_for_boxes_read<pending>();  // this buffer has left
-      __syncwarp();
+      synchronize_warp();
       write_slice(buffer, lane, rmem_acc + first);
       fence_writes_for_boxes();
-      __syncwarp();
+      synchronize_warp();
       if (lane == 0) store_box(map, buffer, col + Fragment::col(0, first), row + Fragment::row(0, first));
     }
   }
@@ -75,14 +86,10 @@ struct TmaStore {
       DEVMATH_UNROLL
       for (int i = 0; i < slice_size; i += 2) {  // two neighbours
         const int line = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2;
-        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(place(buffer, line, column / 4) + column % 4 * 4),
-                     "f"(sums[i]), "f"(sums[i + 1])
-                     : "memory");
+        write_pair(place(buffer, line, column / 4) + column % 4 * 4, sums[i], sums[i + 1]);
       }
     }
   }
 };
-
-#endif
 
 }  // namespace devmath
