@@ -18,7 +18,7 @@ from numba import cuda
 from numba.cuda.core.errors import NumbaPerformanceWarning
 
 import devmath
-from tests import kernels, oracle
+from tests import accumulator_kernels, batched_kernels, kernels, oracle
 from tests.gpu.device_arrays import on_device
 
 TOOLS = ("memcheck", "racecheck")
@@ -30,7 +30,23 @@ GEMMS = (
     devmath.Gemm(64, 64, 64, "float16"),
     devmath.Gemm(50, 40, 24, "bfloat16", a_order="col", threads=96),
     devmath.Gemm(64, 64, 32, "float64"),
+    devmath.Gemm(64, 64, 32, "float32", math="tf32", a_order="col"),
     devmath.Gemm(64, 64, 32, "float32", math="3xtf32"),
+    devmath.Gemm(128, 64, 64, "int8"),
+    devmath.Gemm(50, 40, 33, "int8", a_order="col", b_dtype="uint8"),
+    devmath.Gemm(64, 48, 64, "float8_e4m3fn", b_order="col"),
+)
+BATCHED_GEMMS = (
+    devmath.Gemm(8, 8, 8, "float32", execution="warp"),
+    devmath.Gemm(13, 5, 7, "complex64", execution="warp", b_order="col"),
+    devmath.Gemm(32, 32, 32, "float64", execution="warp"),
+    devmath.Gemm(16, 16, 16, "float16", execution="warp"),
+    devmath.Gemm(4, 4, 4, "float32", execution="thread"),
+)
+CHAINED_GEMMS = (  # in registers, and through shared memory
+    (devmath.Gemm(64, 64, 32, "float16", threads=128), devmath.Gemm(64, 48, 64, "float16", threads=128)),
+    (devmath.Gemm(33, 80, 16, "bfloat16", threads=128), devmath.Gemm(33, 24, 80, "bfloat16", threads=128)),
+    (devmath.Gemm(33, 20, 16, "float32", threads=64), devmath.Gemm(33, 24, 20, "float32", threads=64)),
 )
 # One for each way that threads exchange elements.
 FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), devmath.FFT(256, "complex128"))
@@ -39,18 +55,57 @@ FFTS = (devmath.FFT(2), devmath.FFT(64), devmath.FFT(512), devmath.FFT(1024), de
 def products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each product through a tile, and in two steps through an accumulator: name, error, bound of the error."""
     for mm in GEMMS:
-        scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
+        scalar, bound = mm.accumulator_dtype.type, oracle.gemm_bound(mm, mm.c_dtype)
         for make, depth in (
             (kernels.gemm_tile, mm.k),
             (kernels.gemm_accumulator, 2 * mm.k),
             (kernels.gemm_double_buffered, 3 * mm.k + 1),
         ):
             a, b = oracle.operands(rng, mm, depth)
-            da, db, want = on_device(a), on_device(b), oracle.product(a, b)
-            c = cuda.to_device(np.full((mm.m, mm.n), np.nan, mm.c_dtype))
+            da, db, want = on_device(a), on_device(b), oracle.product(a, b, mm)
+            c = cuda.to_device(oracle.unset((mm.m, mm.n), mm.c_dtype))
             arguments = (scalar(1), da, db, scalar(0), c) if make is kernels.gemm_tile else (da, db, c)
             make(mm)[1, mm.block_dim](*arguments)
             yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
+
+
+def batches(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run a batch that ends inside a block in each execution, in registers, in tiles and two loads ahead."""
+    for mm in BATCHED_GEMMS:
+        scalar, bound = mm.accumulator_dtype.type, oracle.GEMM_BOUND[mm.c_dtype.name]
+        count = 3 * mm.gemms_per_block + 1
+        a, b, _ = oracle.batch(rng, mm, count)
+        da, db, want = on_device(a), on_device(b), oracle.product(a, b)
+        for make in (
+            batched_kernels.gemm_batched,
+            batched_kernels.gemm_batched_tile,
+            batched_kernels.gemm_batched_pipelined,
+        ):
+            c = cuda.to_device(np.full((count, mm.m, mm.n), np.nan, mm.c_dtype))
+            in_tiles = make is batched_kernels.gemm_batched_tile
+            blocks = mm.grid(count) if make is batched_kernels.gemm_batched else 2
+            make(mm)[blocks, mm.block_dim](*((scalar(1), da, db, scalar(0), c) if in_tiles else (da, db, c)))
+            yield f"{make.__name__} of {mm!r}", oracle.relative_error(c.copy_to_host(), want), bound
+
+
+def accumulators(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run what moves accumulators between lanes and warps: softmax of rows, and products one behind the other."""
+    for mm in GEMMS:
+        if mm.accumulator_dtype.kind != "f":
+            continue
+        c = oracle.normal(rng, (mm.m, mm.n), mm.accumulator_dtype)
+        d = cuda.to_device(np.full_like(c, np.nan))
+        accumulator_kernels.softmax_rows(mm)[1, mm.block_dim](cuda.to_device(c), d)
+        powers = np.exp(c.astype(float))
+        want = powers / powers.sum(axis=1, keepdims=True)
+        yield f"softmax_rows of {mm!r}", oracle.relative_error(d.copy_to_host(), want), 1e-6
+    for first, second in CHAINED_GEMMS:
+        (a, b0), (_, b1) = oracle.operands(rng, first), oracle.operands(rng, second)
+        e = cuda.to_device(np.full((second.m, second.n), np.nan, second.accumulator_dtype))
+        accumulator_kernels.chained(first, second)[1, first.block_dim](*map(on_device, (a, b0, b1)), e)
+        middle = np.maximum(oracle.product(a, b0), 0).astype(second.dtype)
+        want = 2 * oracle.product(middle, b1)
+        yield f"chained {first!r}, {second!r}", oracle.relative_error(e.copy_to_host(), want), 2e-3
 
 
 def transforms(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
@@ -81,7 +136,9 @@ def run_kernels() -> int:
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message="Grid size")
     rng = np.random.default_rng()
     wrong = 0
-    for name, error, bound in itertools.chain(products(rng), transforms(rng), convolutions(rng)):
+    for name, error, bound in itertools.chain(
+        *(of(rng) for of in (products, batches, accumulators, transforms, convolutions))
+    ):
         right = error < bound
         wrong += not right
         print(f"{'ok   ' if right else 'WRONG'} {error:.1e} {name}", flush=True)

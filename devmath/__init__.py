@@ -1,7 +1,19 @@
 """Matrix products and Fourier transforms inside Numba CUDA kernels, at the speed of NVIDIA's libraries."""
 
 from . import frontends
-from .blas_device import Gemm, accumulator, gemm, gemm_index
+from .accumulator_device import (
+    accumulator,
+    col_max,
+    col_min,
+    col_sum,
+    col_vector,
+    convert,
+    row_max,
+    row_min,
+    row_sum,
+    row_vector,
+)
+from .blas_device import Gemm, gemm, gemm_index
 from .errors import (
     CompileError,
     DeviceOnlyError,
@@ -32,12 +44,21 @@ __all__ = [
     "ToolchainError",
     "accumulator",
     "apply",
+    "col_max",
+    "col_min",
+    "col_sum",
+    "col_vector",
+    "convert",
     "fft",
     "gemm",
     "gemm_index",
     "load",
     "mainloop",
     "registers",
+    "row_max",
+    "row_min",
+    "row_sum",
+    "row_vector",
     "shared",
     "store",
     "tiles",

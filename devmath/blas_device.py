@@ -36,8 +36,9 @@ class Gemm(GemmLaunch, KernelConstant):
         Default float32.
     a_order, b_order, c_order : {"row", "col"}, optional
         How each tile lies in shared memory. Default "row". The arrays it is loaded from may have any strides. Tiles of
-        8-bit A and B always lie with k along their lines, which is all that tensor cores read: for those the order is
-        that of a plain ``cuda.shared.array`` in the tile's place, and `load` transposes as it must.
+        A and B that tensor cores read with k along their lines only lie so: those of 8 bits, and on sm_90a those of
+        float32 unless `math` is "ieee". For those the order is that of a plain ``cuda.shared.array`` in the tile's
+        place, and `load` transposes as it must.
     c_dtype : dtype, optional
         Element type of a C tile: that of the accumulator (default), or a floating-point `dtype`, which is rounded to
         once. With float8 operands also float16 or bfloat16; float8 itself saturates.
@@ -45,8 +46,7 @@ class Gemm(GemmLaunch, KernelConstant):
         How float32 is multiplied: exactly as IEEE says, on FMA units (default); on tensor cores, which read the
         leading 11 bits of a number (tf32: an error below 2**-10 of each operand) and are several times faster; or on
         tensor cores in three parts, with float32's accuracy (its error is at most four times that of "ieee"). Every
-        other type has "ieee" alone. With the last two a target may lay out A and B with k along the lines of a tile,
-        whatever the order: that is then the order of a plain ``cuda.shared.array`` in the tile's place.
+        other type has "ieee" alone.
     threads : int, optional
         Threads of a block, a multiple of 32 up to 1024. Default: chosen from the extents, and `gemms_per_block`.
     a_conj, b_conj : bool, optional
@@ -84,7 +84,9 @@ class Gemm(GemmLaunch, KernelConstant):
     Notes
     -----
     Immutable, hashable and picklable: the object is the key of its type in Numba and of its code in every cache.
-    Sums of integers wrap around beyond 32 bits, and so does their product with the integers `alpha` and `beta`.
+    Sums of integers wrap around beyond 32 bits, and so does their product with the integers `alpha` and `beta`. Sums of
+    float8 keep about 14 bits on sm_90a: each 32 products lose what is below 2**-13 of the largest number among them and
+    the sum so far.
     """
 
     m: int
@@ -176,12 +178,12 @@ class Gemm(GemmLaunch, KernelConstant):
                 f"m, n, k must be at most {limit} with execution='thread', got {self.m}, {self.n}, {self.k}"
             )
         fewest = fewest_threads(self._problem, self.force_variant)
-        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest)
+        product_bytes = (self.m + self.n) * self.k * element.itemsize
+        each = gemm_group.threads_per_gemm(self.execution, self.m, self.n, fewest, product_bytes)
         if each < fewest:
             raise ValueError(
                 f"execution must be 'block' or 'warp' for a product of {element.name} on tensor cores, got 'thread'"
             )
-        product_bytes = (self.m + self.n) * self.k * element.itemsize
         count = gemm_group.gemms_per_block(each, self.gemms_per_block, self.threads, product_bytes)
         object.__setattr__(self, "gemms_per_block", count)
         object.__setattr__(self, "threads", count * each)
@@ -316,26 +318,6 @@ class Operand(KernelConstant):
 
 
 @Verb
-def accumulator(desc: Gemm) -> Any:
-    """Return this thread's share of C in registers, zeroed.
-
-    Every thread of the block calls it. The result has ``size`` elements, read and written as ``acc[i]``;
-    ``acc.row(i)`` and ``acc.col(i)`` say which element of the tile ``acc[i]`` is. Where `m` or `n` is no multiple of
-    the instruction's shape some lie outside the tile: ``acc.in_bounds(i)`` tells, `devmath.apply` and
-    `devmath.store` leave them out.
-
-    Parameters
-    ----------
-    desc : Gemm
-
-    Raises
-    ------
-    TypingError
-        If the share of one thread is too large for registers; the message says how many threads would do.
-    """
-
-
-@Verb
 def gemm_index(desc: Gemm) -> Any:
     """Return which product of a batch this thread works on: ``blockIdx.x * gemms_per_block`` + that in the block.
 
@@ -353,7 +335,7 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     """Multiply tiles: ``gemm(desc, alpha, a, b, beta, c)`` or ``gemm(desc, a, b, acc)``.
 
     The first form computes ``c = alpha * a @ b + beta * c`` in shared memory; with ``beta == 0`` it never reads `c`.
-    The second adds ``a @ b`` to an accumulator.
+    The second adds ``a @ b`` to an accumulator; there `a` may be an accumulator too.
 
     Parameters
     ----------
@@ -363,7 +345,8 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     a, b, c : tile or array
         Tiles of `desc`, or ``cuda.shared.array``s: 2-D of the operand's shape (for order "col": of the transposed
         shape, as memory lies), or 1-D and dense. A 2-D one may be larger, or a view whose lines are consecutive
-        elements, such as ``buffer[:, 4:36]``.
+        elements, such as ``buffer[:, 4:36]``. In the second form `a` may be the accumulator of another product of the
+        shape (m, k), as `devmath.convert` makes it where the sums are not of the dtype of A.
     acc : accumulator or array
         From `devmath.accumulator`, or a ``cuda.local.array`` of ``acc.size`` elements.
 
@@ -377,4 +360,5 @@ def gemm(desc: Gemm, *operands: Any) -> Any:
     Collective: every thread of the block calls it; with `execution` "warp" or "thread" every thread of the warp. It
     holds no barrier to rely on: `devmath.wait` before it makes the operands visible, `devmath.wait` after it lets
     others read `c`, or overwrite `a` and `b`.
+    An accumulator as `a` is read where it is if it lies as the instructions take it, else through shared memory.
     """

@@ -81,18 +81,19 @@ def shared(operand: Any, stages: int | None = None) -> Any:
 
 @Verb
 def load(source: Any, target: Any, *row: Any) -> Any:
-    """Copy from an array: ``load(array, tile)``, or ``load(array, v, row)`` for the registers of a transform.
+    """Copy from an array: ``load(array, tile)``, ``load(array, acc)``, ``load(array, v, row)``; or ``load(tile, acc)``.
 
-    A tile takes the corner of `array` that it covers; elements past the array's edge become zero. From a batch of
-    matrices, a 3-D array, ``load(array, tile, i)`` takes matrix i, or zeros where there is none. Registers take row
-    `row` of a 2-D array (of a 1-D array: the one row 0); rows past the end, and elements past the row's end, become
-    zero. Any strides.
+    A tile and an accumulator take the corner of `array` that they cover; elements past the array's edge become zero.
+    From a batch of matrices, a 3-D array, ``load(array, tile, i)`` takes matrix i, or zeros where there is none.
+    Registers take row `row` of a 2-D array (of a 1-D array: the one row 0); rows past the end, and elements past the
+    row's end, become zero. Any strides.
 
     Parameters
     ----------
-    source : array
-        In global memory, of the target's dtype.
-    target : tile or registers
+    source : array in global memory, or tile
+        A tile is for an accumulator, and of its shape. Of the target's dtype; for an accumulator of any dtype that
+        converts: real for real, complex for complex.
+    target : tile, accumulator or registers
     row : int
         For registers: which row, `devmath.transform_index` as a rule. For a 3-D array: which of its matrices,
         `devmath.gemm_index` as a rule.
@@ -101,7 +102,8 @@ def load(source: Any, target: Any, *row: Any) -> Any:
     -----
     Every thread of the block calls it; for the tile of one of a block's products, every thread of the warp. Copies
     into a tile are asynchronous: `devmath.wait` before any read. Each such load counts as one in ``wait(pending=n)``,
-    whatever it copies: past the array's end it writes zeros and counts too.
+    whatever it copies: past the array's end it writes zeros and counts too. An accumulator is loaded at once; from a
+    tile that others have written `devmath.wait` comes before.
     """
 
 
@@ -124,7 +126,9 @@ def store(source: Any, target: Any, *row: Any) -> Any:
     Notes
     -----
     Every thread of the block calls it; for the tile of one of a block's products, every thread of the warp. A tile
-    must be complete: `devmath.wait` comes between writing and storing it.
+    must be complete: `devmath.wait` comes between writing and storing it. An accumulator goes out by 16-byte accesses,
+    whatever its layout, where the rows of the array, or its columns, are contiguous, begin at multiples of 16 bytes and
+    are of whole such accesses.
     """
 
 
@@ -168,12 +172,16 @@ def apply(function: Any, acc: Any, *extra: Any) -> Any:
     Unrolled while the kernel is lowered, so that an accumulator of any size stays in registers. Elements outside the
     tile are left out: `function` may index by row and column without a check.
 
+    Of a row vector, or a column vector, every value is replaced: ``r = function(value, row, *extra)``. Several threads
+    hold one value each of the same row: `function` runs in all of them.
+
     Parameters
     ----------
     function : device function
         A ``@cuda.jit(device=True)`` function; row and col are counted in the tile, or after ``apply(function, acc, t,
         *extra)`` with a tile of `devmath.tiles` in the matrices, and elements outside of those are left out too.
-    acc : accumulator
+    acc : accumulator, row vector or column vector
     *extra
-        Passed on as they are.
+        Passed on as they are, but vectors: of those `function` gets the value of the element's row or column. The
+        product that a vector comes from must deal out its rows as that of `acc` does; `devmath.row_vector` takes care.
     """

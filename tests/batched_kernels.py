@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import cuda
 
 import devmath
@@ -76,5 +77,33 @@ def gemm_batched_pipelined(mm: devmath.Gemm) -> Callable[..., Any]:
                 acc[register] = 0
             first, i, t = first + step, i + step, t + 1
         devmath.wait(mm)
+
+    return kernel
+
+
+def gemm_batched_epilog(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``c[i] = max(a[i] @ b[i] + bias, 0)`` for every i, matrices by slices: kernel(a, b, bias, c).
+
+    The bias along n is added by `apply`, the rest by hand. The batch fills its blocks.
+    """
+
+    @cuda.jit(device=True)
+    def plus_bias(x, row, col, bias):
+        return x + bias[col]
+
+    @cuda.jit
+    def kernel(a, b, bias, c):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
+        acc = devmath.accumulator(mm)
+        i = devmath.gemm_index(mm)
+        devmath.load(a[i], sa)
+        devmath.load(b[i], sb)
+        devmath.wait(mm)
+        devmath.gemm(mm, sa, sb, acc)
+        devmath.apply(plus_bias, acc, bias)
+        out = c[i]
+        for register in range(acc.size):
+            if acc.in_bounds(register):
+                out[acc.row(register), acc.col(register)] = max(acc[register], np.float32(0))
 
     return kernel

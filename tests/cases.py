@@ -75,6 +75,8 @@ GEMM_CASES = (
     _gemm(17, 20, 33, "float8_e4m3fn", small=True, b_dtype="float8_e5m2"),
     *(_gemm(1, 1, 1, dtype, small=True) for dtype in EIGHT_BIT),
     *(_gemm(50, 37, 133, dtype) for dtype in EIGHT_BIT),
+    *(_gemm(64, 48, 64, dtype, b_order="col") for dtype in EIGHT_BIT),
+    *(_gemm(64, 104, 96, dtype) for dtype in EIGHT_BIT),
     *(_gemm(24, 20, 32, "float8_e4m3fn", small=True, c_dtype=c) for c in (*HALF, "float8_e4m3fn")),
     _gemm(64, 48, 64, "float8_e5m2", c_dtype="float8_e5m2", c_order="col"),
     _gemm(64, 64, 32, "int8", threads=1024),

@@ -1,35 +1,14 @@
 """Which uses of a mainloop are right, in kernels and on the host: the same for every front end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..blas_device import Gemm
 from ..dtypes import lookup
-from .rules import Argument, ArrayOperand, FragmentOperand, TypingError, _refuse, store
+from .operands import Argument, ArrayOperand, FragmentOperand, MappedOperand, TileIndexOperand
+from .rules import TypingError, _refuse, store
 
 MAX_EXTENT = 2**31 - 1  # coordinates of TMA, and ours, have 32 bits
-
-
-@dataclass(frozen=True, eq=False)
-class MappedOperand(ArrayOperand):
-    """An array that ``desc.operands`` returned as its matrix `name`, with a tensor map."""
-
-    desc: Gemm
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.name} of the operands of {self.desc!r}"
-
-
-@dataclass(frozen=True, eq=False)
-class TileIndexOperand:
-    """A tile of `devmath.tiles`."""
-
-    desc: Gemm
-
-    def __str__(self) -> str:
-        return f"a tile of devmath.tiles({self.desc!r})"
 
 
 # In kernels.
@@ -53,6 +32,8 @@ def mainloop(desc: Argument, tile: Any, acc: Argument, arch: str | None = None) 
     if not isinstance(tile, TileIndexOperand) or tile.desc != mm:
         _refuse("mainloop", "t", f"a tile of devmath.tiles({mm!r})", tile)
     accumulator_of("mainloop", acc, tile, arch)
+    if isinstance(acc, FragmentOperand) and acc.converted:
+        _refuse("mainloop", "acc", f"devmath.accumulator({mm!r})", acc)
     return mm
 
 

@@ -1,11 +1,9 @@
 """Which calls of a verb are right, and the sentence for each that is not: the same for every front end.
 
-A front end says what each argument is by one of the records below, a compiler from its types, the simulator from
-values. A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
+A front end says what each argument is by one of the `operands`, a compiler from its types, the simulator from values.
+A rule returns the descriptor of the call where there is one, and raises where the call is wrong.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn
 
 from numba.core import errors as numba_errors
@@ -14,108 +12,13 @@ from numba.cuda.core import errors as numba_cuda_errors
 from ..blas_device import Gemm, Operand
 from ..dtypes import BY_NAME, DType
 from ..fft_device import FFT
-from ..fragments import FragmentMap
-from ..layouts import TileLayout, TilePerProduct
+from ..layouts import TileLayout
 from ..lto.gemm_plan import GemmPlan
+from .operands import Argument, ArrayOperand, FragmentOperand, OtherOperand, TileOperand, VectorOperand
 
 
 class TypingError(numba_cuda_errors.TypingError, numba_errors.TypingError):
     """A call in a kernel is wrong: Numba's own error, of both its packages, whichever a caller catches."""
-
-
-# What an argument is, beside a descriptor or an operand of one. As text: in the words of an error message. Compared by
-# identity: the simulator's tiles and fragments derive from these, and no two tiles are the same.
-
-
-@dataclass(frozen=True, eq=False)
-class TileOperand:
-    """A tile in shared memory: one of the block, or one `per_product` of several that the block computes."""
-
-    layout: TileLayout
-    per_product: TilePerProduct | None = None
-
-    def __str__(self) -> str:
-        owner = f", one for each {self.per_product.threads} threads" if self.per_product else ""
-        return f"a tile {self.shape} of {self.dtype.name}, order {self.layout.order!r}{owner}"
-
-    @property
-    def dtype(self) -> DType:
-        return self.layout.dtype
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self.layout.rows, self.layout.cols)
-
-
-@dataclass(frozen=True, eq=False)
-class StackOperand:
-    """Tiles of one layout in shared memory, one behind another."""
-
-    layout: TileLayout
-    stages: int
-    per_product: TilePerProduct | None = None
-
-    def __str__(self) -> str:
-        return f"{self.stages} stages of {TileOperand(self.layout, self.per_product)}"
-
-
-@dataclass(frozen=True, eq=False)
-class FragmentOperand:
-    """A thread's share of a product or of a transform.
-
-    `desc` is the descriptor that made it; for a transform the forward one, since both directions hold data alike. The
-    share of a product depends on the target; None stands for the simulator.
-    """
-
-    desc: Gemm | FFT
-    arch: str | None = None
-
-    def __str__(self) -> str:
-        return f"the {'registers' if self.is_transform else 'accumulator'} of {self.desc!r}"
-
-    @property
-    def is_transform(self) -> bool:
-        return isinstance(self.desc, FFT)
-
-    @cached_property
-    def map(self) -> FragmentMap:
-        return self.desc.plan_on(self.arch).fragment if isinstance(self.desc, Gemm) else self.desc.fragment
-
-    @property
-    def dtype(self) -> DType:
-        return self.desc.plan.accumulator if isinstance(self.desc, Gemm) else BY_NAME[self.desc.dtype.name]
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayOperand:
-    """An array of the user's own; `layout` is "C", "F", or "A" for any strides, `dtype` a name, ours or another."""
-
-    ndim: int
-    dtype: str
-    layout: str
-    writable: bool
-
-    def __str__(self) -> str:
-        return f"a {self.ndim}-D array of {self.dtype}, layout {self.layout!r}"
-
-
-@dataclass(frozen=True, eq=False)
-class OtherOperand:
-    """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
-
-    `type` is of the front end's own: only its text counts. `value` is that of an integer, where it is known now.
-    """
-
-    type: object
-    kind: str
-    items: "tuple[Argument, ...]" = ()
-    value: int | None = None
-
-    def __str__(self) -> str:
-        return str(self.type)
-
-
-Argument = Gemm | FFT | Operand | TileOperand | StackOperand | FragmentOperand | ArrayOperand | OtherOperand
 
 
 def _is(argument: Argument, *kinds: str) -> bool:
@@ -138,6 +41,8 @@ _NAMES = {Gemm: "a devmath.Gemm", FFT: "a devmath.FFT", Operand: "mm.a, mm.b or 
 _FIRST_ARGUMENT: dict[str, tuple[type, ...]] = {
     "shared": (Operand, FFT),
     "accumulator": (Gemm,),
+    "row_vector": (Gemm,),
+    "col_vector": (Gemm,),
     "gemm": (Gemm,),
     "gemm_index": (Gemm,),
     "wait": (Gemm,),
@@ -182,7 +87,7 @@ def accumulator(desc: Argument, arch: str | None = None, verb: str = "accumulato
 
 
 def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
-    """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc)."""
+    """A product of tiles, (alpha, a, b, beta, c), or into registers, (a, b, acc), then with A in registers as well."""
     mm = descriptor("gemm", desc)
     planned = plan("gemm", mm, arch)
     if len(operands) == 5:
@@ -198,9 +103,21 @@ def gemm(desc: Argument, *operands: Argument, arch: str | None = None) -> Gemm:
         raise TypingError(
             f"devmath.gemm takes (desc, alpha, a, b, beta, c) or (desc, a, b, acc), got {len(operands) + 1} arguments"
         )
-    _matrix("a", mm, planned.a, a)
+    if len(operands) == 3 and isinstance(a, FragmentOperand):
+        _registers_of_a(mm, planned, a)
+    else:
+        _matrix("a", mm, planned.a, a)
     _matrix("b", mm, planned.b, b)
     return mm
+
+
+def _registers_of_a(mm: Gemm, planned: GemmPlan, a: FragmentOperand) -> None:
+    """Accept the accumulator of another product, or what it was converted to, of the extents and the type of A."""
+    if mm.execution != "block":
+        _refuse("gemm", "a", f"a tile where execution is {mm.execution!r}", a)
+    shape, dtype = (mm.m, mm.k), planned.a.dtype
+    if a.is_transform or (a.map.rows, a.map.cols) != shape or a.dtype != dtype:
+        _refuse("gemm", "a", f"a tile, or an accumulator of shape {shape} converted to {dtype.name}", a)
 
 
 def _matrix(name: str, mm: Gemm, layout: TileLayout, argument: Argument) -> None:
@@ -253,7 +170,8 @@ def fft(desc: Argument, data: Argument) -> FFT:
         if data.desc != transform.forward:
             _refuse("fft", "data", f"devmath.registers({transform.forward!r})", data)
     elif isinstance(data, TileOperand):
-        if (data.shape, data.dtype, data.layout.order) != (wanted.shape, wanted.dtype, wanted.layout.order):
+        same = (data.shape, data.dtype, data.layout.order) == (wanted.shape, wanted.dtype, wanted.layout.order)
+        if data.per_product or not same:
             _refuse("fft", "data", str(wanted), data)
     elif not _has_lines(data, wanted.dtype):
         rule = f"registers or a tile of {transform!r}, or a 1-D or 2-D C-ordered array of {wanted.dtype.name}"
@@ -262,30 +180,35 @@ def fft(desc: Argument, data: Argument) -> FFT:
 
 
 def load(source: Argument, target: Argument, *row: Argument) -> None:
-    """Accept an array of the target's dtype, and a tile or the registers of a transform."""
+    """Accept an array of the target's dtype, for a tile or the registers of a transform; more for an accumulator."""
     if not isinstance(target, TileOperand | FragmentOperand):
-        _refuse("load", "target", "a tile or registers", target)
+        _refuse("load", "target", "a tile, an accumulator or registers", target)
     if isinstance(target, FragmentOperand) and not target.is_transform:
-        _refuse("load", "target", "a tile, or the registers of a transform", target)
-    _array("load", "source", source, _dimensions(target, row), (target.dtype.name,))
-    _row("load", target, row)
+        _load_accumulator(source, target, *row)
+    else:
+        _array("load", "source", source, _dimensions(target, row), (target.dtype.name,))
+    _row("load", target, row, isinstance(source, ArrayOperand))
+
+
+def _load_accumulator(source: Argument, target: FragmentOperand, *index: Argument) -> None:
+    """Accept an array that converts, or a tile of just its shape."""
+    dtypes = tuple(name for name, row in BY_NAME.items() if row.converts_to(target.dtype))
+    if isinstance(source, TileOperand):
+        _same_shape("load", "source", source, target, dtypes)
+    else:
+        _array("load", "source", source, _dimensions(target, index), dtypes)
 
 
 def store(source: Argument, target: Argument, *row: Argument) -> None:
     """Accept a tile, an accumulator or registers, and an array that converts; for an accumulator a tile as well."""
     if not isinstance(source, TileOperand | FragmentOperand):
         _refuse("store", "source", "a tile, an accumulator or registers", source)
-    convertible = tuple(name for name, dtype in BY_NAME.items() if source.dtype.converts_to(dtype))
     if isinstance(source, FragmentOperand) and source.is_transform:
         _array("store", "target", target, (1, 2), (source.dtype.name,))
     elif isinstance(source, FragmentOperand) and isinstance(target, TileOperand):
-        shape = (source.map.rows, source.map.cols)
-        if target.shape != shape or target.dtype.name not in convertible:
-            _refuse("store", "target", f"an array, or a tile {shape} of {' or '.join(convertible)}", target)
-        if not _is_of_each_product(target, source.desc):
-            _refuse("store", "target", f"devmath.shared(mm.c) of {source.desc!r}", target)
+        _same_shape("store", "target", target, source, convertible(source.dtype))
     else:
-        _array("store", "target", target, _dimensions(source, row), convertible)
+        _array("store", "target", target, _dimensions(source, row), convertible(source.dtype))
     _row("store", source, row, isinstance(target, ArrayOperand))
 
 
@@ -294,6 +217,20 @@ def _dimensions(data: TileOperand | FragmentOperand, index: tuple[Argument, ...]
     if isinstance(data, FragmentOperand) and data.is_transform:
         return (1, 2)
     return (3,) if index else (2,)
+
+
+def convertible(dtype: DType) -> tuple[str, ...]:
+    """Types that elements convert to."""
+    return tuple(name for name, row in BY_NAME.items() if dtype.converts_to(row))
+
+
+def _same_shape(verb: str, name: str, tile: TileOperand, acc: FragmentOperand, dtypes: tuple[str, ...]) -> None:
+    """Accept a tile that holds just the elements of an accumulator, of one of `dtypes`."""
+    shape = (acc.map.rows, acc.map.cols)
+    if tile.shape != shape or tile.dtype.name not in dtypes:
+        _refuse(verb, name, f"an array, or a tile {shape} of {' or '.join(dtypes)}", tile)
+    if isinstance(acc.desc, Gemm) and not _is_of_each_product(tile, acc.desc):
+        _refuse(verb, name, f"devmath.shared(mm.c) of {acc.desc!r}", tile)
 
 
 def _array(verb: str, name: str, argument: Argument, dimensions: tuple[int, ...], dtypes: tuple[str, ...]) -> None:
@@ -323,12 +260,17 @@ def _row(verb: str, data: TileOperand | FragmentOperand, row: tuple[Argument, ..
 def apply(function: Argument, acc: Argument) -> None:
     """Accept a device function and an accumulator."""
     if not isinstance(acc, FragmentOperand) or acc.is_transform:
-        _refuse("apply", "acc", "a devmath.accumulator", acc)
+        _refuse("apply", "acc", "a devmath.accumulator, or a row or column vector", acc)
+    device_function(function)
+
+
+def device_function(function: Argument) -> None:
+    """Accept what `apply` can call."""
     if not _is(function, "device function"):
         _refuse("apply", "function", "a @cuda.jit(device=True) function", function)
 
 
-def refuse_result(acc: FragmentOperand, result: Argument) -> NoReturn:
+def refuse_result(acc: FragmentOperand | VectorOperand, result: Argument) -> NoReturn:
     """Say that what a function of `devmath.apply` returned does not convert to an element."""
     _refuse("apply", "the result of function", _number(acc.dtype), result)
 
@@ -355,7 +297,7 @@ def index_of_fragment(index: Argument) -> None:
         raise TypingError(f"an accumulator or registers take one integer, acc[i], got acc[{index}]")
 
 
-def refuse_element(holder: TileOperand | FragmentOperand, value: Argument) -> NoReturn:
+def refuse_element(holder: TileOperand | FragmentOperand | VectorOperand, value: Argument) -> NoReturn:
     """Say that a value does not convert to an element."""
     raise TypingError(f"{holder} holds {holder.dtype.name}, got a value of type {value}")
 

@@ -16,12 +16,17 @@ _BLOCK_BYTES = 48 * 1024  # of A and B: four blocks or more share an SM, and hid
 _ACCESS_LANES = 8  # of 16 bytes each, which shared memory serves at a time
 
 
-def threads_per_gemm(execution: str, m: int, n: int, fewest: int) -> int:
-    """Threads that share an m x n product by lanes of a warp: a power of two up to 32, `fewest` at least."""
+def threads_per_gemm(execution: str, m: int, n: int, fewest: int, product_bytes: int) -> int:
+    """Threads that share an m x n product by lanes of a warp: a power of two up to 32, `fewest` at least.
+
+    More than its outputs ask for where the operands of a warp's products would leave a block too little memory.
+    """
     if execution == "thread":
         return 1
-    wanted = 1 << max(math.ceil(math.log2(m * n / _OUTPUTS_OF_LANE)), 1)
-    return min(max(wanted, fewest), WARP)
+    threads = max(1 << max(math.ceil(math.log2(m * n / _OUTPUTS_OF_LANE)), 1), fewest)
+    while threads < WARP and WARP // threads * product_bytes > _BLOCK_BYTES:
+        threads *= 2
+    return min(threads, WARP)
 
 
 def gemms_per_block(each: int, wanted: int | None, threads: int | None, product_bytes: int) -> int:

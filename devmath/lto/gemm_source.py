@@ -46,7 +46,7 @@ def register_form(plan: GemmPlan, forms: tuple[str, ...], symbol: str) -> str:
 
 def _unit(plan: GemmPlan, forms: tuple[str, ...], declaration: str, call: str) -> str:
     operands = zip("abc", forms, strict=False)  # the register form has no C
-    layouts = "\n".join(f"  using {name.upper()} = {_operand_text(plan, name, form)};" for name, form in operands)
+    layouts = "\n".join(f"  using {name.upper()} = {operand_text(plan, name, form)};" for name, form in operands)
     return f"""\
 #include <{plan.header}>
 {plan.prelude}
@@ -61,7 +61,8 @@ extern "C" __device__ void {declaration} {{
 """
 
 
-def _operand_text(plan: GemmPlan, name: str, form: str) -> str:
+def operand_text(plan: GemmPlan, name: str, form: str) -> str:
+    """C++ type of how matrix "a", "b" or "c" lies, a "tile" or "plain"."""
     if form == "tile":
         return layout_text(getattr(plan, name))
     plain = plan.plain(name)

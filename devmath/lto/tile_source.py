@@ -7,6 +7,9 @@ from ..layouts import TileLayout, TilePerProduct
 # An array of two dimensions, after its pointer.
 _STRIDED = "long long rows, long long columns, long long row_stride_bytes, long long column_stride_bytes"
 
+# Shared memory of a block's, and whether threads may still read it.
+_SCRATCH = "void* smem, int smem_in_use"
+
 
 def element_text(dtype: DType) -> str:
     """C++ name of an element type, seen from outside namespace ``devmath``."""
@@ -60,14 +63,52 @@ def store_tile_of_product(layout: TileLayout, tiles: TilePerProduct, array_dtype
 
 def store_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:
     """Source of ``symbol(fragment, array, ...)``: a thread writes its registers to an array of `array_dtype`."""
-    function = f"store_fragment<{fragment_text(fragment)}, {element_text(dtype)}, {element_text(array_dtype)}>"
-    return _unit("fragment_store", symbol, f"const void* fragment, void* array, {_STRIDED}", function)
+    function = f"store_fragment<{_fragment_and_types(fragment, dtype, array_dtype)}>"
+    return _unit("fragment_copy", symbol, f"const void* fragment, void* array, {_STRIDED}", function)
+
+
+def load_fragment(fragment: FragmentMap, dtype: DType, array_dtype: DType, symbol: str) -> str:
+    """Source of ``symbol(fragment, array, ...)``: a thread fills its registers from an array of `array_dtype`."""
+    function = f"load_fragment<{_fragment_and_types(fragment, dtype, array_dtype)}>"
+    return _unit("fragment_copy", symbol, f"void* fragment, const void* array, {_STRIDED}", function)
 
 
 def store_fragment_to_tile(fragment: FragmentMap, dtype: DType, layout: TileLayout, symbol: str) -> str:
     """Source of ``symbol(fragment, tile)``: a thread writes its registers to a shared-memory tile."""
     function = f"store_fragment_to_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
-    return _unit("fragment_store", symbol, "const void* fragment, void* tile", function)
+    return _unit("fragment_copy", symbol, "const void* fragment, void* tile", function)
+
+
+def load_fragment_from_tile(fragment: FragmentMap, dtype: DType, layout: TileLayout, symbol: str) -> str:
+    """Source of ``symbol(fragment, tile)``: a thread fills its registers from a shared-memory tile."""
+    function = f"load_fragment_from_tile<{fragment_text(fragment)}, {element_text(dtype)}, {layout_text(layout)}>"
+    return _unit("fragment_copy", symbol, "void* fragment, const void* tile", function)
+
+
+def reduce_rows(operation: str, fragment: FragmentMap, dtype: DType, value: DType, symbol: str) -> str:
+    """Source of ``symbol(fragment, vector, smem, smem_in_use)``: a block reduces the rows of a fragment to `value`.
+
+    `operation` is "max", "min" or "sum"; `smem` holds ``fragment.warps_of_row * fragment.rows_reached`` values where
+    several warps share a row.
+    """
+    function = f"reduce_rows<devmath::{operation.capitalize()}, {_fragment_and_types(fragment, dtype, value)}>"
+    return _unit("fragment_reduce", symbol, f"const void* fragment, void* vector, {_SCRATCH}", function)
+
+
+def redistribute_rows(source: FragmentMap, target: FragmentMap, value: DType, symbol: str) -> str:
+    """Source of ``symbol(source, target, smem, smem_in_use)``: a block deals out a value a row anew."""
+    function = f"redistribute_rows<{fragment_text(source)}, {fragment_text(target)}, {element_text(value)}>"
+    return _unit("fragment_reduce", symbol, f"const void* source, void* target, {_SCRATCH}", function)
+
+
+def convert_registers(size: int, source: DType, target: DType, symbol: str) -> str:
+    """Source of ``symbol(source, target)``: `size` registers of a thread, converted."""
+    function = f"convert_registers<{size}, {element_text(source)}, {element_text(target)}>"
+    return _unit("fragment_reduce", symbol, "const void* source, void* target", function)
+
+
+def _fragment_and_types(fragment: FragmentMap, *dtypes: DType) -> str:
+    return ", ".join((fragment_text(fragment), *map(element_text, dtypes)))
 
 
 def convert_element(from_dtype: DType, to_dtype: DType, symbol: str) -> str:

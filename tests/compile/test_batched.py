@@ -63,6 +63,12 @@ def test_tiles_link(mm):
     assert_free_of_barriers(tiles(mm))
 
 
+@pytest.mark.parametrize("mm", [MM, ALONE], ids=repr)
+def test_slices_and_an_epilog(mm):
+    kernel = batched_kernels.gemm_batched_epilog(mm)
+    assert_free_of_barriers(link(kernel, (CUBE, CUBE, array("float32", 1), CUBE), "sm_90a"))
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("mm", EACH_EXECUTION[:2], ids=repr)
 def test_loads_run_ahead(mm, arch):

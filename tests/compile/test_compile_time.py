@@ -10,8 +10,8 @@ from devmath.lto.compile import run_nvrtc
 from devmath.lto.unit import Unit
 
 
-def gemm_unit():
-    plan = devmath.Gemm(64, 64, 64, "float16").plan
+def gemm_unit(*arguments, arch="sm_90a", **fields):
+    plan = devmath.Gemm(*arguments, **fields).plan_on(arch)
     return Unit.render("gemm", lambda symbol: gemm_source.tile_form(plan, ("tile", "tile", "tile"), symbol))
 
 
@@ -22,7 +22,10 @@ def fft_unit(n):
 @pytest.mark.parametrize(
     ("unit", "budget_s"),
     [
-        pytest.param(gemm_unit(), 0.15, id="gemm 64x64x64 float16"),
+        pytest.param(gemm_unit(64, 64, 64, "float16", arch=None), 0.15, id="gemm 64x64x64 float16"),
+        pytest.param(gemm_unit(128, 256, 64, "float16"), 0.15, id="gemm 128x256x64 float16"),
+        pytest.param(gemm_unit(128, 256, 128, "int8"), 0.15, id="gemm 128x256x128 int8"),
+        pytest.param(gemm_unit(128, 128, 32, "float32", math="3xtf32"), 0.15, id="gemm 128x128x32 3xtf32"),
         pytest.param(fft_unit(4096), 0.15, id="FFT 4096, radix 16"),
         pytest.param(fft_unit(8192), 0.4, id="FFT 8192, radix 32"),
     ],

@@ -94,7 +94,10 @@ def loads_of_run_time(n):
     devmath.wait(pending=n)
 
 
-@refused("devmath.load: target must be a tile or registers, got 2 stages of a tile (32, 8) of", args=(MATRIX,))
+@refused(
+    "devmath.load: target must be a tile, an accumulator or registers, got 2 stages of a tile (32, 8) of",
+    args=(MATRIX,),
+)
 def load_into_a_stack(a):
     devmath.load(a, devmath.shared(MM.a, stages=2))
 
@@ -218,14 +221,19 @@ def fft_of_an_array_of_another_dtype():
     devmath.fft(FFT, cuda.local.array(FFT.elements_per_thread, np.complex128))
 
 
-@refused("devmath.load: target must be a tile or registers, got a 2-D array of float32", args=(MATRIX, MATRIX))
+@refused("devmath.load: target must be a tile, an accumulator or registers, got a 2-D", args=(MATRIX, MATRIX))
 def load_into_an_array(a, b):
     devmath.load(a, b)
 
 
-@refused("devmath.load: target must be a tile, or the registers of a transform, got the acc", args=(MATRIX,))
-def load_into_an_accumulator(a):
+@refused("devmath.load: source must be a 2-D array of float16 or ", "got a 2-D array of complex64", args=(SPECTRUM,))
+def load_complex_numbers_into_an_accumulator(a):
     devmath.load(a, devmath.accumulator(MM))
+
+
+@refused("devmath.load: source must be an array, or a tile (32, 16) of ", "got a tile (32, 8) of float32")
+def load_a_tile_into_an_accumulator_of_another_shape():
+    devmath.load(devmath.shared(MM.a), devmath.accumulator(MM))
 
 
 @refused("devmath.load: source must be a 2-D array of float32, got a 1-D array of float32", args=(VECTOR,))
@@ -293,7 +301,7 @@ def store_registers_to_another_dtype(y):
     devmath.store(devmath.registers(FFT), y, 0)
 
 
-@refused("devmath.apply: acc must be a devmath.accumulator, got the registers of FFT(")
+@refused("devmath.apply: acc must be a devmath.accumulator, or a row or column vector, got the registers of FFT(")
 def apply_to_registers():
     devmath.apply(negative, devmath.registers(FFT))
 

@@ -71,11 +71,11 @@ def descriptor(size, dtype="float16", orders="rrr", **fields):
 
 
 def build(make, mm):
-    operand, result, number = array(mm.dtype), array(mm.c_dtype), scalar(mm.accumulator_dtype)
+    a, b, result, number = array(mm.dtype), array(mm.b_dtype), array(mm.c_dtype), scalar(mm.accumulator_dtype)
     arguments = {
-        kernels.gemm_tile: (number, operand, operand, number, result),
-        kernels.gemm_accumulator: (operand, operand, result),
-        kernels.gemm_bias: (operand, operand, array(mm.accumulator_dtype, 1), result),
+        kernels.gemm_tile: (number, a, b, number, result),
+        kernels.gemm_accumulator: (a, b, result),
+        kernels.gemm_bias: (a, b, array(mm.accumulator_dtype, 1), result),
     }[make]
     binary = link(make(mm), arguments, "sm_90a")
     binary.assert_clean()  # also no remark of ptxas that it serialised
@@ -152,6 +152,29 @@ def test_tf32_in_each_order(make, size, passes, orders):
     m, n, k, threads = size
     binary = build(make, descriptor((m, n, k // 2, threads), "float32", orders, math="tf32"))
     assert_multiplies(binary, k // 16 * (passes if make is kernels.gemm_accumulator else 1))
+
+
+@each_product
+@pytest.mark.parametrize(
+    ("a", "b", "opcode"),
+    [
+        ("int8", "uint8", "IGMMA"),
+        ("uint8", "uint8", "IGMMA"),
+        ("float8_e4m3fn", "float8_e5m2", "QGMMA"),
+        ("float8_e5m2", "float8_e5m2", "QGMMA"),
+    ],
+)
+def test_bytes_of_each_mix(size, passes, a, b, opcode):
+    m, n, k, threads = size
+    mm = descriptor((m, n, 2 * k, threads), a, "crr", b_dtype=b)
+    binary = build(kernels.gemm_accumulator, mm)
+    assert binary.count(opcode) == passes * k // 16
+    assert binary.count("IMMA") == binary.count("HMMA") == binary.count("LDSM") == 0
+
+
+@pytest.mark.parametrize(("dtype", "opcode"), [("int8", "IGMMA"), ("float8_e4m3fn", "QGMMA")])
+def test_bytes_in_a_tile_form(dtype, opcode):
+    assert build(kernels.gemm_tile, descriptor((128, 104, 96, 256), dtype, "rcr")).count(opcode) == 3
 
 
 @pytest.mark.parametrize("size", [size for size, _ in PRODUCTS], ids=str)

@@ -1,70 +1,13 @@
-// Runs the kernels of a transform's tests on a CPU: the threads of a block are fibers that change hands at barriers.
+// Runs the kernels of a transform's tests on a CPU.
 #pragma once
 
-#include <ucontext.h>
-
 #include <limits>
-#include <vector>
 
+#include "block_fibers.hpp"
 #include "devmath/fft/block_fft.cuh"
 #include "devmath/fft/memory.cuh"
 
 namespace devmath {
-
-class Block {
- public:
-  /// Calls body(argument) in every thread. `descending` is the order of the threads between two barriers: a result
-  /// that depends on it misses a barrier.
-  Block(int threads, bool descending, void (*body)(void*), void* argument)
-      : threads_(threads), finished_(threads), body_(body), argument_(argument) {
-    current = this;
-    for (int rank = 0; rank < threads; ++rank) start(rank);
-    for (bool running = true; running;) {
-      running = false;
-      for (int i = 0; i < threads; ++i) {
-        rank_ = descending ? threads - 1 - i : i;
-        if (finished_[rank_]) continue;
-        running = true;
-        swapcontext(&scheduler_, &threads_[rank_].context);
-      }
-    }
-  }
-
-  int rank() const { return rank_; }
-  void wait() { swapcontext(&threads_[rank_].context, &scheduler_); }
-
-  static Block* current;
-
- private:
-  struct Thread {
-    ucontext_t context;
-    std::vector<char> stack = std::vector<char>(65536);
-  };
-
-  void start(int rank) {
-    Thread& thread = threads_[rank];
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = thread.stack.data();
-    thread.context.uc_stack.ss_size = thread.stack.size();
-    thread.context.uc_link = &scheduler_;
-    makecontext(&thread.context, run, 0);
-  }
-  static void run() {
-    current->body_(current->argument_);
-    current->finished_[current->rank_] = true;
-  }
-
-  std::vector<Thread> threads_;
-  std::vector<bool> finished_;
-  ucontext_t scheduler_;
-  void (*body_)(void*);
-  void* argument_;
-  int rank_ = 0;
-};
-
-Block* Block::current = nullptr;
-int block_rank() { return Block::current->rank(); }
-void wait_for_block() { Block::current->wait(); }
 
 /// A matrix in memory, strides in bytes.
 struct Matrix {

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from devmath.dtypes import BY_NAME
+from devmath.fragments import FragmentMap
 from devmath.layouts import TileLayout
 from devmath.lto import gemm_source
 from devmath.lto.gemm_plan import GemmPlan, GemmProblem
+from devmath.lto.gemm_register_operand import register_operand_form
 from devmath.lto.variants import select
 from tests.problems import problem
 
@@ -38,7 +40,7 @@ class Case:
     orders: str = "rrr"
     threads: int | None = None
     c_dtype: str | None = None
-    forms: tuple[str, ...] = ("tile", "tile", "tile")  # two of them: the register form
+    forms: tuple[str, ...] = ("tile", "tile", "tile")  # two of them: the register form, of A in "registers" or not
     math: str = "ieee"
     conj: tuple[bool, bool] = (False, False)
     b_dtype: str | None = None
@@ -46,7 +48,10 @@ class Case:
 
     @property
     def plan(self) -> GemmPlan:
-        return select(self.problem).plan(self.problem)
+        return self.plan_of(self.problem)
+
+    def plan_of(self, asked: GemmProblem) -> GemmPlan:
+        return select(asked).plan(asked)
 
     @property
     def problem(self) -> GemmProblem:
@@ -60,6 +65,12 @@ class Case:
         """Where "a", "b" or "c" lies, but for the leading dimension of a plain array."""
         is_plain = self.forms["abc".index(name)] == "plain"
         return self.plan.plain(name) if is_plain else getattr(self.plan, name)
+
+    @property
+    def a_fragment(self) -> FragmentMap:
+        """How A lies in registers: as the accumulator of a product that the same variant plans."""
+        first = replace(self.problem, n=self.k, c=self.problem.accumulator, threads=self.plan.threads)
+        return self.plan_of(first).fragment
 
     @property
     def is_register_form(self) -> bool:
@@ -138,6 +149,15 @@ class Memory:
         return array
 
 
+def deal_out(fragment: FragmentMap, threads: int, array: np.ndarray) -> np.ndarray:
+    """Registers of all threads that hold an array; where they have none of its elements, 0xFF: NaN of any type."""
+    at = np.indices((threads, fragment.size))
+    inside = fragment.in_bounds(*at)
+    registers = np.full((*inside.shape, array.itemsize), 0xFF, np.uint8).view(array.dtype)[..., 0]
+    registers[inside] = array[fragment.row(*at)[inside], fragment.col(*at)[inside]]
+    return registers
+
+
 class Program:
     """Every case compiled into one executable, under the address and alignment sanitizers."""
 
@@ -165,9 +185,15 @@ class Program:
         where = plan.fragment.row(threads, registers)[inside], plan.fragment.col(threads, registers)[inside]
         accumulators = np.full(threads.shape, -1 if plan.accumulator.is_integer else np.nan, dtype)
         accumulators[inside] = c[where]
-        memories = [Memory(*parts) for parts in zip(map(case.layout, "ab"), case.forms, (a, b), strict=True)]
-        places = [*(memory.place for memory in memories), (accumulators.nbytes, 0, -1)]
-        after = self._run(case, 0, 0, places, [*(memory.bytes for memory in memories), accumulators])
+        memory_b = Memory(case.layout("b"), case.forms[1], b)
+        if case.forms[0] == "registers":
+            bytes_a = deal_out(case.a_fragment, plan.threads, a)
+            place_a = (bytes_a.nbytes, 0, -1)
+        else:
+            memory_a = Memory(case.layout("a"), case.forms[0], a)
+            bytes_a, place_a = memory_a.bytes, memory_a.place
+        places = [place_a, memory_b.place, (accumulators.nbytes, 0, -1)]
+        after = self._run(case, 0, 0, places, [bytes_a, memory_b.bytes, accumulators])
         result = np.empty((case.m, case.n), dtype)
         result[where] = np.frombuffer(after, dtype).reshape(threads.shape)[inside]
         return result
@@ -187,10 +213,15 @@ def _program_text(cases: list[Case]) -> str:
     for i, case in enumerate(cases):
         scalars = SCALARS.get(case.plan.accumulator.name, "call.request.{0}[0]")
         operands = "call.a, call.request.a.ld, call.b, call.request.b.ld"
-        if case.is_register_form:
+        fragment_bytes = case.plan.fragment.size * case.plan.accumulator.itemsize
+        registers = f"call.c + devmath::block_rank() * {fragment_bytes}"
+        if case.forms[0] == "registers":
+            parts.append(register_operand_form(case.plan, case.a_fragment, case.forms[1], f"unit{i}"))
+            a_bytes = case.a_fragment.size * case.plan.a.dtype.itemsize
+            arguments = f"call.a + devmath::block_rank() * {a_bytes}, call.b, call.request.b.ld, {registers}"
+        elif case.is_register_form:
             parts.append(gemm_source.register_form(case.plan, case.forms, f"unit{i}"))
-            fragment_bytes = case.plan.fragment.size * case.plan.accumulator.itemsize
-            arguments = f"{operands}, call.c + devmath::block_rank() * {fragment_bytes}"
+            arguments = f"{operands}, {registers}"
         else:
             parts.append(gemm_source.tile_form(case.plan, case.forms, f"unit{i}"))
             alpha, beta = scalars.format("alpha"), scalars.format("beta")

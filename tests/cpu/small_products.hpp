@@ -3,12 +3,8 @@
 
 #define __device__
 
-namespace devmath {
-static int running_lane;
-int block_rank() { return running_lane; }
-}  // namespace devmath
-
-#include "devmath/fragment_store.cuh"
+#include "block_fibers.hpp"
+#include "devmath/fragment_copy.cuh"
 #include "devmath/gemm/fma.cuh"
 #include "devmath/warp_copy.cuh"
 
@@ -35,9 +31,9 @@ struct Batch {
 /// Calls body(lane, the lane's tile) for all lanes.
 template <typename Tiles, typename Body>
 void for_each_lane(char* smem, Body body) {
-  for (running_lane = 0; running_lane < 32; ++running_lane) {
-    body(running_lane, (typename Tiles::Element*)(smem + running_lane / Tiles::threads * Tiles::stride_bytes));
-  }
+  for_each_thread<32>([&](int lane) {
+    body(lane, (typename Tiles::Element*)(smem + lane / Tiles::threads * Tiles::stride_bytes));
+  });
 }
 
 template <typename Tiles>
@@ -78,11 +74,9 @@ void multiply_batch(Unit unit, Batch a, Batch b, Batch c, Batch a_copy, Batch b_
     unit(own_a, -1, smem_b + product * TilesB::stride_bytes, -1, rmem_acc);  // nobody may look at the lds
     Accumulator* const first = (Accumulator*)c.gmem + product * Fragment::rows * Fragment::cols;
     constexpr int kItem = sizeof(Accumulator);
-    if (product < c.count) {
-      copy_fragment<Fragment>(lane, rmem_acc,
-                              clipped_array(first, Fragment::rows, Fragment::cols, Fragment::cols * kItem, kItem,
-                                            Fragment::rows, Fragment::cols));
-    }
+    copy_fragment<Fragment>(lane, rmem_acc,
+                            clipped_array(first, product < c.count ? Fragment::rows : 0, Fragment::cols,
+                                          Fragment::cols * kItem, kItem, Fragment::rows, Fragment::cols));
   });
   store_tiles<TilesA>(a_copy, smem_a);
   store_tiles<TilesB>(b_copy, smem_b);

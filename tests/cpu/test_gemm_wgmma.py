@@ -55,6 +55,20 @@ class WgmmaCase(Case):
         return replace(plan_of(self.problem), header="wgmma_block.hpp")
 
 
+class RegistersCase(WgmmaCase):
+    """The same by the instruction that takes A from registers."""
+
+    @property
+    def plan(self):
+        plan = super().plan
+        return replace(plan, template=f"WgmmaRegistersBlock<Fragment, {width_of(plan)}>")
+
+
+def width_of(plan):
+    """Columns of the instruction."""
+    return int(plan.template.rstrip(">").split(",")[1])
+
+
 def tf32_case(m, n, k, orders="rcr", threads=128, forms=("tile", "tile", "tile"), math="tf32"):
     return WgmmaCase(m, n, k, "float32", orders, threads, forms=forms, math=math)
 
@@ -97,6 +111,11 @@ TILE_CASES = [
     WgmmaCase(64, 300, 32, "float8_e4m3fn", "crr", 128, b_dtype="float8_e5m2"),
     WgmmaCase(100, 72, 160, "float8_e5m2", "rrr", 128, "float8_e5m2"),
     WgmmaCase(64, 40, 64, "float8_e4m3fn", "crc", 128, "float16", forms=("plain", "tile", "tile")),
+    RegistersCase(64, 64, 64, "float16", "rcr", 128),
+    RegistersCase(100, 72, 48, "bfloat16", "rrr", 128),
+    RegistersCase(128, 40, 32, "float16", "crr", 256),
+    RegistersCase(128, 64, 96, "int8", "rcr", 256),
+    RegistersCase(64, 24, 64, "float8_e5m2", "rcr", 128),
 ]
 REGISTER_CASES = [
     *(WgmmaCase(64, n, 16, "float16", orders, 128, forms=TILES) for n in (16, 88, 256) for orders in ("rcr", "crr")),
@@ -159,11 +178,6 @@ SERVED = [
     for threads in (128, 256, 384, 512)
     if serves(wanted := make(*size, orders, threads))
 ]
-
-
-def width_of(plan):
-    """Columns of the instruction."""
-    return int(plan.template.rstrip(">").split(",")[1])
 
 
 def test_what_it_serves_wastes_little():

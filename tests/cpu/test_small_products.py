@@ -58,6 +58,9 @@ def test_a_thread_holds_all_of_c(n, dtype):
         ((16, 16, 16), "float32", 16),
         ((32, 32, 64), "float32", 32),
         ((8, 8, 8), "float16", 32),
+        ((8, 8, 96), "float32", 4),
+        ((8, 8, 256), "float32", 16),  # or the operands of eight products would take 128 KB
+        ((4, 4, 4096), "float32", 32),
     ],
 )
 def test_lanes_have_about_sixteen_outputs_and_tensor_cores_a_warp(shape, dtype, threads):

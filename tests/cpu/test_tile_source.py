@@ -44,7 +44,9 @@ def test_layouts_and_fragments_name_their_template_arguments():
             "32, 0>, 8, 9000, devmath::Half>(tile, array, ",
         ),
         (tile_source.store_fragment(FRAGMENT, FLOAT, HALF, "f"), 6, ">, float, devmath::Half>(fragment, array, "),
+        (tile_source.load_fragment(FRAGMENT, FLOAT, HALF, "f"), 6, ">, float, devmath::Half>(fragment, array, "),
         (tile_source.store_fragment_to_tile(FRAGMENT, HALF, LAYOUT, "f"), 2, "32, 0>>(fragment, tile);"),
+        (tile_source.load_fragment_from_tile(FRAGMENT, HALF, LAYOUT, "f"), 2, "32, 0>>(fragment, tile);"),
     ],
 )
 def test_units_are_one_include_and_one_wrapper(source, parameters, call):

@@ -1,7 +1,9 @@
-// The copies of tile_copy.cuh and fragment_store.cuh on a CPU: the threads of a block run one after another.
+// The copies of tile_copy.cuh and fragment_copy.cuh on a CPU: the threads of a block run one after another, or as
+// fibers where they exchange what they hold.
 #pragma once
 
-#include "devmath/fragment_store.cuh"
+#include "block_fibers.hpp"
+#include "devmath/fragment_copy.cuh"
 #include "devmath/tile_copy.cuh"
 
 namespace devmath {
@@ -30,9 +32,19 @@ void store_fragment_by_block(const void* fragments, void* array, i64 rows, i64 c
                              i64 column_stride_bytes) {
   const auto gmem = clipped_array((ArrayElement*)array, rows, columns, row_stride_bytes, column_stride_bytes,
                                   Fragment::rows, Fragment::cols);
-  for (int thread = 0; thread < kThreads; ++thread) {
+  for_each_thread<kThreads>([&](int thread) {
     copy_fragment<Fragment>(thread, (const Element*)fragments + thread * Fragment::size, gmem);
-  }
+  });
+}
+
+template <typename Fragment, int kThreads, typename Element, typename ArrayElement>
+void load_fragment_by_block(void* fragments, const void* array, i64 rows, i64 columns, i64 row_stride_bytes,
+                            i64 column_stride_bytes) {
+  const auto gmem = clipped_array((const ArrayElement*)array, rows, columns, row_stride_bytes, column_stride_bytes,
+                                  Fragment::rows, Fragment::cols);
+  for_each_thread<kThreads>([&](int thread) {
+    fill_fragment<Fragment, Element, ArrayElement>(thread, (Element*)fragments + thread * Fragment::size, gmem);
+  });
 }
 
 template <typename Fragment, int kThreads, typename Element, typename Layout>
@@ -40,6 +52,14 @@ void store_fragment_to_tile_by_block(const void* fragments, void* tile) {
   for (int thread = 0; thread < kThreads; ++thread) {
     copy_fragment_to_tile<Fragment, Layout>(thread, (const Element*)fragments + thread * Fragment::size,
                                             (typename Layout::Element*)tile);
+  }
+}
+
+template <typename Fragment, int kThreads, typename Element, typename Layout>
+void load_fragment_from_tile_by_block(void* fragments, const void* tile) {
+  for (int thread = 0; thread < kThreads; ++thread) {
+    fill_fragment_from_tile<Fragment, Layout>(thread, (Element*)fragments + thread * Fragment::size,
+                                              (const typename Layout::Element*)tile);
   }
 }
 
@@ -75,6 +95,13 @@ void write_cells(int threads, int* cells) {
       cells[2] = Fragment::in_bounds(thread, i);
     }
   }
+}
+
+/// Elements of a run that one thread holds, and lanes that share it.
+template <typename Fragment, typename ArrayElement>
+void write_runs(int* runs) {
+  runs[0] = ArrayRuns<Fragment, ArrayElement>::own;
+  runs[1] = ArrayRuns<Fragment, ArrayElement>::lanes;
 }
 
 template <typename To, typename From>

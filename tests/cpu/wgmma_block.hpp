@@ -86,6 +86,25 @@ void Wgmma<kN, ElementA, ElementB>::multiply_registers(Sum* sums, const u32* a, 
   warp.wait();
 }
 
+/// A from registers, as the instruction takes it from whoever has it there; here by the loads of mma.sync.
+template <typename FragmentOfPasses, int kN>
+struct WgmmaRegistersBlock : WgmmaPass<FragmentOfPasses, kN, PlainMmaSync<2>::Block> {
+  using Pass = WgmmaPass<FragmentOfPasses, kN, PlainMmaSync<2>::Block>;
+
+  template <typename Sum, typename OperandA, typename OperandB>
+  static void accumulate(Sum* sums, int first, int rank, const OperandA& a, const OperandB& b) {
+    using TileB = WgmmaOperand<OperandB>;
+    const int row = Pass::first_row(a, first, rank) + rank % 128 / 32 * 16;
+    const MatrixDescriptor start_b = TileB::first(b, Pass::first_col(b, first, rank));
+    for (int k = 0; k < OperandA::k_extent; k += TileB::k_step) {
+      u32 rmem[4];
+      MmaFragment<OperandA, true, 4>::template load<TileB::k_step>(rmem, a, row, 0, k, rank % 32);
+      Wgmma<kN, typename OperandA::Element, typename OperandB::Element>::template multiply_registers<
+          TileB::is_mn_major>(sums, rmem, start_b.advanced(TileB::distance_bytes(k)), true);
+    }
+  }
+};
+
 bool holds_in_warp(bool condition) {
   Warp& warp = *Warp::current;
   warp.show({nullptr, {condition}, {}});

@@ -77,6 +77,19 @@ def test_two_loads_ahead(case, blocks, rng):
     assert_close(fetch(twin), oracle.product(a, b, mm), mm)
 
 
+@pytest.mark.parametrize("shape", [(8, 8, 8), (5, 7, 3), (32, 32, 32)], ids=str)
+@pytest.mark.parametrize("execution", ["warp", "thread", "block"])
+def test_slices_and_an_epilog(execution, shape, rng):
+    mm = devmath.Gemm(*(shape if execution != "thread" else (5, 4, 3)), "float32", execution=execution)
+    count = 9 * mm.gemms_per_block
+    a, b, _ = oracle.batch(rng, mm, count)
+    bias = oracle.normal(rng, (mm.n,), np.float32)
+    host, twin = output(count, mm)
+    kernel = batched_kernels.gemm_batched_epilog(mm)
+    kernel[mm.grid(count), mm.block_dim](on_device(a), on_device(b), on_device(bias), twin.view(host[1:-1]))
+    assert_close(fetch(twin), np.maximum(oracle.product(a, b) + bias, 0), mm)
+
+
 VIEWS = {
     "every other matrix": lambda x, m, n: x[::2, :m, :n],
     "rows apart": lambda x, m, n: x[:, : 2 * m : 2, :n],

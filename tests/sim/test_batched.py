@@ -16,6 +16,8 @@ SMALL = [case for case in BATCHED_CASES if case.small]
 MM = devmath.Gemm(8, 8, 8, execution="warp", gemms_per_block=16)  # two warps, four lanes a product
 BLOCK = devmath.Gemm(8, 8, 8, threads=MM.threads)
 ALONE = devmath.Gemm(4, 4, 4, execution="thread", gemms_per_block=32)
+FFT = devmath.FFT(16, ffts_per_block=4, elements_per_thread=2)
+ROWS = devmath.Gemm(4, 4, 16, "complex64", execution="warp", threads=64)
 ONES = np.ones((16, 8, 8), np.float32)
 
 
@@ -63,6 +65,15 @@ def test_a_batch_two_loads_ahead(mm, rng):
     a, b, c = batch(rng, mm, count)
     batched_kernels.gemm_batched_pipelined(mm)[1, mm.block_dim](a, b, c)
     assert relative_error(c, product(a, b, mm)) < bound(mm)
+
+
+@pytest.mark.parametrize("mm", [MM, ALONE, BLOCK], ids=repr)
+def test_slices_and_an_epilog(mm, rng):
+    count = 2 * mm.gemms_per_block
+    a, b, c = batch(rng, mm, count)
+    bias = normal(rng, (mm.n,), np.float32)
+    batched_kernels.gemm_batched_epilog(mm)[mm.grid(count), mm.block_dim](a, b, bias, c)
+    np.testing.assert_allclose(c, np.maximum(product(a, b) + bias, 0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("mm", [MM, BLOCK, ALONE], ids=repr)
@@ -284,6 +295,11 @@ REFUSED = {
     "accumulators of many products to one tile": (
         lambda: devmath.store(devmath.accumulator(MM), devmath.shared(BLOCK.c)),
         f"devmath.store: target must be devmath.shared(mm.c) of {MM!r}, got {C_RULE}",
+    ),
+    "a transform of a product's tile": (
+        lambda: devmath.fft(FFT, devmath.shared(ROWS.a)),
+        "devmath.fft: data must be a tile (4, 16) of complex64, order 'row', got a tile (4, 16) of complex64, order"
+        " 'row', one for each 2 threads",
     ),
     "descriptors of different blocks": (
         lambda: (devmath.gemm_index(MM), devmath.gemm_index(ALONE)),

@@ -76,6 +76,7 @@ def set_register(index, value):
 A_RULE = "a tile (8, 4) of float32, order 'row'"
 PLAIN_RULE = f"{A_RULE}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype"
 CONVERTIBLE = "float16 or bfloat16 or float32 or float64 or float8_e4m3fn or float8_e5m2"
+LOADABLE = "float16 or bfloat16 or float32 or float64 or int8 or uint8 or int32 or float8_e4m3fn or float8_e5m2"
 
 REFUSED = {
     "shared of a product": (
@@ -200,11 +201,19 @@ REFUSED = {
     ),
     "load into an array": (
         lambda: devmath.load(NOTHING, local_array((8, 4))),
-        "devmath.load: target must be a tile or registers, got a 2-D array of float32, layout 'C'",
+        "devmath.load: target must be a tile, an accumulator or registers, got a 2-D array of float32, layout 'C'",
     ),
-    "load into an accumulator": (
-        lambda: devmath.load(NOTHING, devmath.accumulator(MM)),
-        f"devmath.load: target must be a tile, or the registers of a transform, got the accumulator of {MM!r}",
+    "load of complex numbers into an accumulator": (
+        lambda: devmath.load(NOTHING.astype(np.complex64), devmath.accumulator(MM)),
+        f"devmath.load: source must be a 2-D array of {LOADABLE}, got a 2-D array of complex64, layout 'C'",
+    ),
+    "load of a tile into an accumulator of another shape": (
+        lambda: devmath.load(devmath.shared(MM.a), devmath.accumulator(MM)),
+        f"devmath.load: source must be an array, or a tile (8, 8) of {LOADABLE}, got a tile (8, 4) of float32",
+    ),
+    "load of a tile into a tile": (
+        lambda: devmath.load(devmath.shared(MM.c), devmath.shared(MM.c)),
+        "devmath.load: source must be a 2-D array of float32, got a tile (8, 8) of float32",
     ),
     "load of one dimension": (
         lambda: devmath.load(NOTHING[0], devmath.shared(MM.a)),
@@ -248,7 +257,7 @@ REFUSED = {
     ),
     "apply to registers": (
         lambda: devmath.apply(rotate, devmath.registers(FFT)),
-        f"devmath.apply: acc must be a devmath.accumulator, got the registers of {FFT!r}",
+        f"devmath.apply: acc must be a devmath.accumulator, or a row or column vector, got the registers of {FFT!r}",
     ),
     "apply of a Python function": (
         lambda: devmath.apply(max, devmath.accumulator(MM)),

@@ -111,7 +111,7 @@ REFUSED = {
     "too many arguments": (lambda: devmath.wait(1, 2), "devmath.wait: too many positional arguments"),
     "a load into a stack": (
         lambda: devmath.load(A, devmath.shared(MM.a, stages=3)),
-        f"devmath.load: target must be a tile or registers, got {STACK}",
+        f"devmath.load: target must be a tile, an accumulator or registers, got {STACK}",
     ),
     "a product of a stack": (
         lambda: devmath.gemm(MM, devmath.shared(MM.a, 3), devmath.shared(MM.b), devmath.accumulator(MM)),

@@ -2,16 +2,16 @@
 
 In reading order: `types` (what a descriptor, a tile, a fragment is to Numba), `signatures` (which types a verb takes
 and which it returns), `attributes` (constants, ``t[i, j]``, ``acc.row(i)``), `lowering` (a verb as a call of one of our
-device functions), `linking` (that function's LTO-IR), `kernel` (what a kernel needs as a whole: shared memory, launch
-bounds), `launch` (the check of every launch), `mainloop` (loops over the tiles of whole matrices), `matrices` (operands
-of such on the host).
+device functions), `accumulators` (the same for verbs on accumulators), `linking` (that function's LTO-IR), `kernel`
+(what a kernel needs as a whole: shared memory, launch bounds), `launch` (the check of every launch), `mainloop` (loops
+over the tiles of whole matrices), `matrices` (operands of such on the host).
 """
 
 from typing import Any
 
 from numba.cuda.descriptor import cuda_target
 
-from . import attributes, launch, lowering, mainloop, signatures
+from . import accumulators, attributes, launch, lowering, mainloop, signatures
 from .matrices import current_arch, multiprocessors, operands
 from .types import ConstantType
 
@@ -25,6 +25,7 @@ def type_of(value: Any) -> Any:
 
 
 __all__ = [
+    "accumulators",
     "attributes",
     "current_arch",
     "launch",

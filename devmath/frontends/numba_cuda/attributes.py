@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.cuda import cgutils, types
 from numba.cuda.cudadecl import registry as typing_registry
@@ -12,21 +13,22 @@ from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import AbstractTemplate, AttributeTemplate, Signature, bound_function, signature
 
 from ...blas_device import Gemm
-from ...dtypes import BY_NAME, DType
+from ...dtypes import BY_NAME, DType, lookup
 from ...fragments import Digits
 from ...layouts import CHUNK_BYTES, TileLayout
 from ...lto import tile_source
 from ...lto.unit import Unit
 from .. import rules
 from .linking import call_unit
-from .types import ConstantType, FragmentType, StackType, TileType, argument, converts_to
+from .types import ConstantType, FragmentType, StackType, TileType, VectorType, argument, converts_to, numba_type
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
-#: What a kernel may read from a descriptor or an operand: numbers, tuples of numbers, and descriptors.
+#: What a kernel may read from a descriptor or an operand: numbers, tuples of numbers, dtypes, and descriptors.
 CONSTANTS = frozenset(
     (
         *("m", "n", "k", "a", "b", "c", "threads", "block_dim", "launch_bounds", "shape", "size_bytes"),
+        *("dtype", "c_dtype", "accumulator_dtype"),
         *("forward", "inverse", "ffts_per_block", "elements_per_thread", "threads_per_fft"),
         *("gemms_per_block", "threads_per_gemm"),
     )
@@ -46,6 +48,8 @@ class _ConstantAttributes(AttributeTemplate):
             return types.literal(value)
         if isinstance(value, tuple):
             return types.UniTuple(types.intp, len(value))
+        if isinstance(value, np.dtype):
+            return types.DType(numba_type(lookup(value)))
         return ConstantType(value)
 
 
@@ -230,14 +234,16 @@ def _register_items(key: type[types.Type], index_rule: Any, index_type: Any, add
 
     @lowering_registry.lower(operator.getitem, key, index_type)
     def get(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-        return _read(context, builder, sig.args[0], address(builder, sig.args[0], args))
+        return read_element(context, builder, sig.args[0], address(builder, sig.args[0], args))
 
     @lowering_registry.lower(operator.setitem, key, index_type, types.Any)
     def set_(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> None:
-        _write(context, builder, sig.args[0], args[2], address(builder, sig.args[0], args))
+        write_element(context, builder, sig.args[0], args[2], address(builder, sig.args[0], args))
 
 
-def _read(context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType, address: ir.Value) -> ir.Value:
+def read_element(
+    context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType | VectorType, address: ir.Value
+) -> ir.Value:
     """The element at an address, as a value of kernel code."""
     if ty.value == ty.element:
         return context.unpack_value(builder, ty.element, address)
@@ -246,8 +252,8 @@ def _read(context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType, addr
     return builder.load(value)
 
 
-def _write(
-    context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType, value: ir.Value, address: ir.Value
+def write_element(
+    context: Any, builder: ir.IRBuilder, ty: TileType | FragmentType | VectorType, value: ir.Value, address: ir.Value
 ) -> None:
     """Make a value of kernel code the element at an address."""
     if ty.value == ty.element:
@@ -277,6 +283,14 @@ def _address_in_fragment(builder: ir.IRBuilder, ty: FragmentType, args: Any) -> 
 
 _register_items(TileType, rules.index_of_tile, types.UniTuple(types.intp, 2), _address_in_tile)
 _register_items(FragmentType, rules.index_of_fragment, types.intp, _address_in_fragment)
+
+
+def _address_in_vector(builder: ir.IRBuilder, ty: VectorType, args: Any) -> ir.Value:
+    slot = emit_digits(builder, ty.map.row_of_register.slots, builder.trunc(args[1], INT32))
+    return builder.gep(args[0], [builder.zext(slot, INT64)])
+
+
+_register_items(VectorType, rules.index_of_fragment, types.intp, _address_in_vector)
 
 
 @typing_registry.register_global(operator.getitem)

@@ -1,4 +1,4 @@
-"""What the verbs ask of the kernel around them: shared memory, launch bounds, the exchange buffer of transforms."""
+"""What the verbs ask of the kernel around them: shared memory, launch bounds, exchange buffers."""
 
 import itertools
 from typing import Any
@@ -116,22 +116,24 @@ def _dynamic_memory(builder: ir.IRBuilder, distance_from_end: int) -> ir.Value:
     return builder.addrspacecast(builder.gep(base, [start]), INT8.as_pointer())
 
 
-def exchange_buffer(context: Any, builder: ir.IRBuilder, desc: FFT) -> tuple[ir.Value, ir.Value]:
-    """The buffer that transforms of one size in one function share, and whether it may still be read.
+def exchange_buffer(
+    context: Any, builder: ir.IRBuilder, size_bytes: int, alignment_bytes: int = LINE_BYTES
+) -> tuple[ir.Value, ir.Value]:
+    """The buffer that verbs of one function share through which threads exchange so much, and whether it may be in use.
 
-    The second value is 0 before the first transform of a kernel, so that its leading barrier folds away. A device
-    function cannot know what its caller ran before: there it is always 1.
+    The second value is 0 before the first use in a kernel, so that its leading barrier folds away. A device function
+    cannot know what its caller ran before: there it is always 1.
     """
-    size_bytes = desc.plan.exchange_bytes
     if not size_bytes:
         return ir.Constant(INT8.as_pointer(), None), INT32(0)
-    exchanges = requirements_of(context.active_code_library).exchanges
-    if size_bytes not in exchanges:
+    size_bytes = rounded_up(size_bytes, LINE_BYTES)
+    exchanges, kind = requirements_of(context.active_code_library).exchanges, (size_bytes, alignment_bytes)
+    if kind not in exchanges:
         with builder.goto_entry_block():
             in_use = cgutils.alloca_once(builder, INT32, name="exchange_in_use")
             builder.store(INT32(0 if in_kernel() else 1), in_use)
-            exchanges[size_bytes] = shared_memory(context, builder, size_bytes), in_use
-    memory, in_use = exchanges[size_bytes]
+            exchanges[kind] = shared_memory(context, builder, size_bytes, alignment_bytes), in_use
+    memory, in_use = exchanges[kind]
     before = builder.load(in_use)
     builder.store(INT32(1), in_use)
     return memory, before

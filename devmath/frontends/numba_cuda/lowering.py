@@ -10,24 +10,24 @@ from numba.cuda.np.arrayobj import make_array
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import Signature
 
-from ... import blas_device, fft_device, verbs
+from ... import accumulator_device, blas_device, fft_device, verbs
 from ...blas_device import Gemm, Operand
 from ...dtypes import BY_NAME
 from ...fft_device import FFT
-from ...fragments import FragmentMap
 from ...layouts import TileLayout
 from ...lto import fft_units, gemm_source, tile_source
 from ...lto.arch import compute_capability
 from ...lto.gemm_plan import GemmPlan
+from ...lto.gemm_register_operand import lies_as_operand, register_operand_form
 from ...lto.unit import Unit
 from ...verbs import Verb
 from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
-from .mainloop import TileBounds, TileIndexType, can_store_boxes, part_of, store_boxes
+from .mainloop import TileIndexType, can_store_boxes, part_of, store_boxes
 from .plain_arrays import inspect, line_distance, require
-from .types import ConstantType, FragmentType, StackType, TileType, element_name
+from .types import ConstantType, FragmentType, StackType, TileType, VectorType, element_name
 
 INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -55,20 +55,20 @@ def _product_of_block(builder: ir.IRBuilder, threads: int) -> ir.Value:
     return builder.udiv(block_rank(builder), INT32(threads))
 
 
-def _registers(context: Any, builder: ir.IRBuilder, ty: FragmentType) -> ir.Value:
-    """Address of fresh registers, zeroed; a store that nothing reads costs nothing."""
+def registers(context: Any, builder: ir.IRBuilder, ty: FragmentType | VectorType, size: int) -> ir.Value:
+    """Address of so many fresh registers, zeroed; a store that nothing reads costs nothing."""
     annotate(context, builder, ty.desc)
-    array = ir.ArrayType(context.get_data_type(ty.element), ty.map.size)
+    array = ir.ArrayType(context.get_data_type(ty.element), size)
     memory = cgutils.alloca_once(builder, array)
     memory.align = 16
     builder.store(ir.Constant(array, None), memory)
     return builder.bitcast(memory, context.get_value_type(ty))
 
 
-@lowered(blas_device.accumulator)
+@lowered(accumulator_device.accumulator)
 @lowered(fft_device.registers)
 def lower_registers(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    return _registers(context, builder, sig.return_type)
+    return registers(context, builder, sig.return_type, sig.return_type.map.size)
 
 
 @lowered(fft_device.transform_index)
@@ -89,21 +89,36 @@ def lower_gemm_index(context: Any, builder: ir.IRBuilder, sig: Signature, args: 
 
 @lowered(verbs.wait)
 def lower_wait(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    function_type = ir.FunctionType(ir.VoidType(), [])
     pending = next((ty.literal_value for ty in sig.args if isinstance(ty, types.IntegerLiteral)), 0)
-    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
     mm: Any = next((ty.value for ty in sig.args if isinstance(ty, ConstantType)), None)
+    text = f"cp.async.wait_group {pending};"  # each load into a tile commits one group
     if mm is not None and mm.execution != "block":
-        # The lanes of a warp share the copies of its products, whichever of them they compute.
-        text += " bar.warp.sync 0xffffffff;"
-        builder.call(ir.InlineAsm(function_type, text, "~{memory}", side_effect=True), [])
-        return context.get_dummy_value()
-    # What threads wrote must be visible to wgmma, which reads shared memory through the asynchronous proxy. The fence
-    # orders writes that have been made: it comes after the copies that it is meant for have landed.
-    fence = "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
-    builder.call(ir.InlineAsm(function_type, f"{text} {fence}", "~{memory}", side_effect=True), [])
-    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
+        # All lanes of a warp share the copies of its products, whichever of them they compute.
+        _emit(builder, text)
+        function_type = ir.FunctionType(ir.VoidType(), [INT32])
+        barrier = cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.bar.warp.sync")
+        builder.call(barrier, [INT32(-1)])
+    else:
+        # The fence orders writes that have been made: it comes after the copies that it is meant for have landed.
+        _emit(builder, f"{text} {_proxy_fence()}")
+        _barrier(builder)
     return context.get_dummy_value()
+
+
+def _proxy_fence() -> str:
+    """PTX that makes what this thread wrote visible to wgmma, which reads through the asynchronous proxy."""
+    return "fence.proxy.async.shared::cta;" if compute_capability(target_arch()) >= (9, 0) else ""
+
+
+def _emit(builder: ir.IRBuilder, ptx: str) -> None:
+    """PTX that no access to memory is moved across."""
+    builder.call(ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), ptx, "~{memory}", side_effect=True), [])
+
+
+def _barrier(builder: ir.IRBuilder) -> None:
+    """The barrier of the block."""
+    function_type = ir.FunctionType(ir.VoidType(), [])
+    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
 
 
 @lowered(blas_device.gemm)
@@ -112,6 +127,8 @@ def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
     plan = mm.plan_on(target_arch())
     annotate(context, builder, mm)
     (_, alpha_type, *_), register_form = sig.args, len(args) == 4
+    if isinstance(alpha_type, FragmentType):
+        return _lower_gemm_of_registers(context, builder, plan, sig, args)
     if register_form:
         tiles, acc = {"a": 1, "b": 2}, args[3]
         if not isinstance(sig.args[3], FragmentType):
@@ -128,6 +145,33 @@ def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
         alpha, beta = (_scalar_parts(context, builder, alpha_type, args[i]) for i in (1, 4))
         unit = Unit.render(stem, lambda symbol: gemm_source.tile_form(plan, forms, symbol))
         call_unit(context, builder, unit, [*alpha, *operands["a"], *operands["b"], *beta, *operands["c"]])
+    return context.get_dummy_value()
+
+
+def _lower_gemm_of_registers(
+    context: Any, builder: ir.IRBuilder, plan: GemmPlan, sig: Signature, args: Any
+) -> ir.Value:
+    """``gemm(desc, p, b, acc)`` with A in registers: as they lie, or through shared memory."""
+    _, source, b_type, acc_type = sig.args
+    _, first, b, acc = args
+    if not isinstance(acc_type, FragmentType):
+        acc = _plain_registers(context, builder, "devmath.gemm: acc", plan.fragment.size, acc_type, acc)
+    operand_b = _operand(context, builder, plan, "b", b_type, b)
+    form = "tile" if isinstance(b_type, TileType) else "plain"
+    stem = f"gemm_{plan.variant}_{plan.problem.m}x{plan.problem.n}x{plan.problem.k}_{plan.a.dtype.name}"
+    if lies_as_operand(source.map, plan):
+        unit = Unit.render(stem, text_of(register_operand_form, plan, source.map, form))
+        call_unit(context, builder, unit, [first, *operand_b, acc])
+        return context.get_dummy_value()
+    tile, in_use = exchange_buffer(context, builder, plan.a.size_bytes, plan.a.alignment_bytes)
+    with builder.if_then(builder.icmp_signed("!=", in_use, INT32(0))):
+        _barrier(builder)
+    text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, plan.a)
+    call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), [first, tile])
+    _emit(builder, _proxy_fence())
+    _barrier(builder)
+    unit = Unit.render(stem, text_of(gemm_source.register_form, plan, ("tile", form)))
+    call_unit(context, builder, unit, [tile, INT32(plan.a.ld), *operand_b, acc])
     return context.get_dummy_value()
 
 
@@ -173,7 +217,7 @@ def _scalar_parts(context: Any, builder: ir.IRBuilder, ty: types.Type, value: ir
 def lower_fft(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     desc, data = sig.args[0].value, sig.args[1]
     annotate(context, builder, desc, transforms=1)
-    exchange = exchange_buffer(context, builder, desc)
+    exchange = exchange_buffer(context, builder, desc.plan.exchange_bytes)
     inverse = desc.direction == "inverse"
     form, operands = _transform_operands(context, builder, desc, data, args[1])
     stem = f"fft_{desc.n}_{desc.dtype.name}_{desc.direction}"
@@ -199,16 +243,24 @@ def _transform_operands(
 @lowered(verbs.load)
 def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
-    array = _global_array(context, builder, source, *args[::2])
+    if isinstance(source, TileType):
+        text = text_of(tile_source.load_fragment_from_tile, target.map, target.dtype, source.layout)
+        unit = Unit.render(f"load_fragment_from_tile_{target.dtype.name}", text)
+        call_unit(context, builder, unit, [args[1], args[0]])
+        return context.get_dummy_value()
+    array, dtype = _global_array(context, builder, source, *args[::2]), BY_NAME[element_name(source)]
     if isinstance(target, TileType):
         if target.per_product:
-            text = _text(tile_source.load_tile_of_product, target.layout, target.per_product)
+            text = text_of(tile_source.load_tile_of_product, target.layout, target.per_product)
         else:
-            text = _text(tile_source.load_tile, target.layout, target.threads)
+            text = text_of(tile_source.load_tile, target.layout, target.threads)
         call_unit(context, builder, Unit.render(f"load_tile_{target.layout.dtype.name}", text), [args[1], *array])
+    elif isinstance(target.desc, Gemm):
+        text = text_of(tile_source.load_fragment, target.map, target.dtype, dtype)
+        call_unit(context, builder, Unit.render(f"load_fragment_{dtype.name}", text), [args[1], *array])
     else:
         annotate(context, builder, target.desc)
-        text = _text(fft_units.load_registers, target.desc.plan)
+        text = text_of(fft_units.load_registers, target.desc.plan)
         unit = Unit.render(f"load_fft_{target.desc.n}_{target.dtype.name}", text)
         call_unit(context, builder, unit, [args[1], array[0], args[2], *array[1:]])
     return context.get_dummy_value()
@@ -218,11 +270,11 @@ def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
 def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     source, target = sig.args[:2]
     if isinstance(target, TileType):
-        text = _text(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
+        text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
     at_tile = len(args) == 3 and isinstance(sig.args[2], TileIndexType)
-    if at_tile and can_store_boxes(sig.args[2], target):
+    if at_tile and can_store_boxes(*sig.args):
         store_boxes(context, builder, sig, args)
         return context.get_dummy_value()
     index = () if at_tile else args[2:]
@@ -231,21 +283,21 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         array = part_of(builder, args[2], array)
     if isinstance(source, TileType):
         if source.per_product:
-            text = _text(tile_source.store_tile_of_product, source.layout, source.per_product, dtype)
+            text = text_of(tile_source.store_tile_of_product, source.layout, source.per_product, dtype)
         else:
-            text = _text(tile_source.store_tile, source.layout, source.threads, dtype)
+            text = text_of(tile_source.store_tile, source.layout, source.threads, dtype)
         call_unit(context, builder, Unit.render(f"store_tile_{dtype.name}", text), [args[0], *array])
     elif isinstance(source.desc, Gemm):
-        text = _text(tile_source.store_fragment, source.map, source.dtype, dtype)
+        text = text_of(tile_source.store_fragment, source.map, source.dtype, dtype)
         call_unit(context, builder, Unit.render(f"store_fragment_{dtype.name}", text), [args[0], *array])
     else:
-        text = _text(fft_units.store_registers, source.desc.plan)
+        text = text_of(fft_units.store_registers, source.desc.plan)
         unit = Unit.render(f"store_fft_{source.desc.n}_{dtype.name}", text)
         call_unit(context, builder, unit, [args[0], array[0], args[2], *array[1:]])
     return context.get_dummy_value()
 
 
-def _text(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
+def text_of(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
     """The text of a unit as a function of its symbol."""
     return lambda symbol: render(*parameters, symbol)
 
@@ -267,70 +319,3 @@ def _global_array(
         data = builder.bitcast(builder.gep(first, [builder.mul(index, strides[0])]), data.type)
         shape, strides = [builder.select(exists, shape[1], INT64(0)), shape[2]], strides[1:]
     return [data, *shape, *strides]
-
-
-@lowered(verbs.apply)
-def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    function_type, acc = sig.args[:2]
-    extra_types, extra, tile = sig.args[2:], args[2:], None
-    if extra and isinstance(extra_types[0], TileIndexType):
-        tile = TileBounds(builder, extra_types[0], extra[0])
-        extra_types, extra = extra_types[1:], extra[1:]
-    call_types = (acc.element, types.intp, types.intp, *extra_types)
-    call_signature = function_type.get_call_type(context.typing_context, call_types, {})
-    call = context.get_function(function_type, call_signature)
-    context.add_linking_libs(getattr(call, "libs", ()))
-
-    def replace(register: int, row: ir.Value, col: ir.Value) -> None:
-        address = builder.gep(args[1], [INT64(register)])
-        element = context.unpack_value(builder, acc.element, address)
-        result = call(builder, (element, row, col, *extra))
-        result = context.cast(builder, result, call_signature.return_type, acc.element)
-        context.pack_value(builder, acc.element, result, address)
-
-    _for_each_register(builder, acc.map, tile, replace)
-    return context.get_dummy_value()
-
-
-def _for_each_register(
-    builder: ir.IRBuilder,
-    fragment: FragmentMap,
-    tile: TileBounds | None,
-    body: Callable[[int, ir.Value, ir.Value], None],
-) -> None:
-    """Emit `body(register, row, col)` for the registers inside; rows and columns count from the start of C."""
-    rank = block_rank(builder)
-    thread = [
-        builder.zext(emit_digits(builder, digits, rank), INT64)
-        for digits in (fragment.row_of_thread, fragment.col_of_thread)
-    ]
-
-    def emit(bounds: tuple[ir.Value, ir.Value] | None) -> None:
-        for register in range(fragment.size):
-            steps = fragment.row_of_register(register), fragment.col_of_register(register)
-            row, col = place = [_add(builder, start, INT64(step)) for start, step in zip(thread, steps, strict=True)]
-            if tile is not None:
-                row, col = _add(builder, tile.row, row), _add(builder, tile.col, col)
-            if bounds is None:
-                body(register, row, col)
-                continue
-            inside = [builder.icmp_unsigned("<", x, bound) for x, bound in zip(place, bounds, strict=True)]
-            with builder.if_then(builder.and_(*inside)):
-                body(register, row, col)
-
-    bounds = (INT64(fragment.rows), INT64(fragment.cols)) if tile is None else (tile.rows, tile.cols)
-    if not fragment.always_in_bounds:
-        emit(bounds)
-    elif tile is None:
-        emit(None)
-    else:  # no checks in the many tiles that lie inside of C
-        with builder.if_else(tile.is_whole) as (whole, edge):
-            with whole:
-                emit(None)
-            with edge:
-                emit(bounds)
-
-
-def _add(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Sum of indices: neither is negative, nor their sum too large."""
-    return builder.add(x, y, flags=("nuw", "nsw"))

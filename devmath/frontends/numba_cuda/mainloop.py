@@ -25,11 +25,12 @@ from ...lto.arch import compute_capability
 from ...lto.mainloop_plan import STATE_BYTES
 from ...lto.unit import Unit
 from .. import mainloop_rules
+from ..operands import TileIndexOperand
 from .kernel import annotate, shared_memory
 from .launch import requirements_of
 from .linking import BYTE_POINTER, call_unit, in_kernel, target_arch
 from .matrices import TENSOR_MAP, MappedType
-from .types import element_name
+from .types import FragmentType, element_name
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 ROW, COL, ROWS, COLS, HAS_TILE = range(5)  # members of TileCursor, 32 bits each
@@ -40,7 +41,7 @@ class TileIndexType(types.Type):
 
     def __init__(self, desc: Gemm, is_mapped: bool):
         self.desc, self.is_mapped = desc, is_mapped
-        self.argument = mainloop_rules.TileIndexOperand(desc)
+        self.argument = TileIndexOperand(desc)
         super().__init__(name=f"devmath.TileIndex({desc!r}, {is_mapped})")
 
     @property
@@ -185,8 +186,10 @@ def part_of(builder: ir.IRBuilder, state: ir.Value, array: list[ir.Value]) -> li
     return [start, builder.sub(rows, row), builder.sub(cols, col), row_stride, col_stride]
 
 
-def can_store_boxes(tile: TileIndexType, array: types.Array) -> bool:
-    """Whether an accumulator goes to an array by TMA: it has a map for the purpose."""
+def can_store_boxes(acc: FragmentType, array: types.Array, tile: TileIndexType) -> bool:
+    """Whether an accumulator goes to an array by TMA: sums as they are, and an array that has a map for the purpose."""
+    if acc.dtype != tile.desc.plan.accumulator:
+        return False
     is_c = isinstance(array, MappedType) and array.matrix == "c" and array.desc == tile.desc
     return is_c and tile.is_mapped
 

@@ -21,6 +21,7 @@ from ...dtypes import BY_NAME, lookup
 from ...lto.arch import arch_name
 from ...lto.mainloop_plan import Box
 from .. import mainloop_rules
+from ..operands import MappedOperand
 from .types import element_name, numba_type
 
 TENSOR_MAP = ir.global_context.get_identified_type("struct.devmath_tensor_map")
@@ -59,9 +60,9 @@ class MappedType(types.Array):
         return (*super().key, self.desc, self.matrix)
 
     @property
-    def argument(self) -> mainloop_rules.MappedOperand:
+    def argument(self) -> MappedOperand:
         """What it is to the rules."""
-        return mainloop_rules.MappedOperand(2, element_name(self), self.layout, self.mutable, self.desc, self.matrix)
+        return MappedOperand(2, element_name(self), self.layout, self.mutable, self.desc, self.matrix)
 
 
 @register_model(MappedType)

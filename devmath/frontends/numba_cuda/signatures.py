@@ -7,13 +7,14 @@ from typing import Any
 from numba.cuda import types
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from ... import blas_device, fft_device, mainloop_device, verbs
+from ... import accumulator_device, blas_device, fft_device, mainloop_device, verbs
+from ...accumulator_device import REDUCTIONS, VECTORS
 from ...blas_device import Operand
 from ...verbs import Verb
-from .. import call_rules, mainloop_rules, rules
+from .. import call_rules, mainloop_rules, rules, vector_rules
 from .linking import target_arch
 from .mainloop import TileIndexType, TilesType, is_mapped
-from .types import FragmentType, StackType, TileType, argument, converts_to, numba_type
+from .types import FragmentType, StackType, TileType, VectorType, argument, converts_to, dtype_of, numba_type
 
 #: Numba's type of each verb.
 VERB_TYPES: dict[Any, types.Function] = {}
@@ -59,7 +60,7 @@ def type_shared(context: Any, operand: types.Type, stages: types.Type | None = N
     return signature(StackType(tile, call_rules.constant("shared", "stages", argument(stages), 1)), operand, stages)
 
 
-@typed(blas_device.accumulator)
+@typed(accumulator_device.accumulator)
 def type_accumulator(context: Any, desc: types.Type) -> Signature:
     arch = target_arch()
     return signature(FragmentType(rules.accumulator(argument(desc), arch), arch), desc)
@@ -121,15 +122,46 @@ def type_store(context: Any, source: types.Type, target: types.Type, *row: types
 
 @typed(verbs.apply)
 def type_apply(context: Any, function: types.Type, acc: types.Type, *extra: types.Type) -> Signature:
-    rules.apply(argument(function), argument(acc))
     passed = extra
     if extra and isinstance(extra[0], TileIndexType):
         mainloop_rules.accumulator_of("apply", argument(acc), extra[0].argument, target_arch())
         passed = extra[1:]
-    result = function.get_call_type(context, (acc.element, types.intp, types.intp, *passed), {}).return_type
+    vector_rules.apply(argument(function), argument(acc), *map(argument, passed))
+    result = function.get_call_type(context, applied_types(acc, passed), {}).return_type
     if not converts_to(context, result, acc):
         rules.refuse_result(acc.argument, argument(result))
     return signature(types.none, function, acc, *extra)
+
+
+def applied_types(acc: types.Type, extra: tuple[types.Type, ...]) -> tuple[types.Type, ...]:
+    """Types of what the function of `apply` gets: the element, its place, and an element of each vector."""
+    place = (types.intp,) if isinstance(acc, VectorType) else (types.intp, types.intp)
+    return (acc.value, *place, *(ty.value if isinstance(ty, VectorType) else ty for ty in extra))
+
+
+@typed(accumulator_device.convert)
+def type_convert(context: Any, acc: types.Type, dtype: types.Type) -> Signature:
+    made = vector_rules.convert(argument(acc), dtype_of(dtype), dtype)
+    return signature(FragmentType(made.desc, target_arch(), made.converted), acc, dtype)
+
+
+def _type_reduction(verb: Verb) -> None:
+    @typed(verb)
+    def type_reduction(context: Any, acc: types.Type) -> Signature:
+        return signature(VectorType(vector_rules.reduction(verb.__name__, argument(acc))), acc)
+
+
+def _type_vector(verb: Verb) -> None:
+    @typed(verb)
+    def type_vector(context: Any, desc: types.Type, values: types.Type) -> Signature:
+        made = VectorType(vector_rules.vector(verb.__name__, argument(desc), argument(values), target_arch()))
+        return signature(made, desc, values if isinstance(values, VectorType) else made.element)
+
+
+for _reduction in REDUCTIONS:
+    _type_reduction(_reduction)
+for _vector in VECTORS:
+    _type_vector(_vector)
 
 
 @typed(mainloop_device.tiles)

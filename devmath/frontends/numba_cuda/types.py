@@ -13,7 +13,7 @@ from ...dtypes import BY_NAME, DType
 from ...fft_device import FFT
 from ...fragments import FragmentMap
 from ...layouts import TileLayout, TilePerProduct
-from .. import float8, rules
+from .. import float8, operands
 
 
 class ConstantType(types.Type):
@@ -39,7 +39,7 @@ class TileType(types.Type):
 
     def __init__(self, layout: TileLayout, threads: int, per_product: TilePerProduct | None = None):
         self.layout, self.threads, self.per_product = layout, threads, per_product
-        self.argument = rules.TileOperand(layout, per_product)
+        self.argument = operands.TileOperand(layout, per_product)
         place = f"{layout.order} ld={layout.ld} swizzle={layout.swizzle}"
         if per_product:
             place += f" for each {per_product.threads} threads {per_product.stride_bytes} bytes apart"
@@ -65,8 +65,8 @@ class TileType(types.Type):
 
     @property
     def value(self) -> types.Type:
-        """What ``t[i, j]`` is: an element, or float32 for float8, with which Numba does not compute."""
-        return types.float32 if self.layout.dtype.name in float8.NAMES else self.element
+        """What ``t[i, j]`` is."""
+        return value_type(self.layout.dtype)
 
 
 class StackType(types.Type):
@@ -74,7 +74,7 @@ class StackType(types.Type):
 
     def __init__(self, tile: TileType, stages: int):
         self.tile, self.stages = tile, stages
-        self.argument = rules.StackOperand(tile.layout, stages, tile.per_product)
+        self.argument = operands.StackOperand(tile.layout, stages, tile.per_product)
         super().__init__(name=f"devmath.Stack({stages} x {tile.name})")
 
     @property
@@ -94,15 +94,15 @@ class StackType(types.Type):
 class FragmentType(types.Type):
     """A thread's share of a product or of a transform; at run time the address of its first register."""
 
-    def __init__(self, desc: Gemm | FFT, arch: str):
+    def __init__(self, desc: Gemm | FFT, arch: str, converted: DType | None = None):
         self.desc = desc
-        self.argument = rules.FragmentOperand(desc, arch)
+        self.argument = operands.FragmentOperand(desc, arch, converted)
         self.map, self.dtype = self.argument.map, self.argument.dtype
-        super().__init__(name=f"devmath.Fragment({desc!r} on {arch})")
+        super().__init__(name=f"devmath.Fragment({desc!r} of {self.dtype.name} on {arch})")
 
     @property
-    def key(self) -> tuple[Gemm | FFT, FragmentMap]:
-        return (self.desc, self.map)
+    def key(self) -> tuple[Gemm | FFT, FragmentMap, DType]:
+        return (self.desc, self.map, self.dtype)
 
     @property
     def element(self) -> types.Type:
@@ -111,7 +111,29 @@ class FragmentType(types.Type):
     @property
     def value(self) -> types.Type:
         """What ``acc[i]`` is."""
-        return self.element
+        return value_type(self.dtype)
+
+
+class VectorType(types.Type):
+    """A thread's share of a value a row, or a column; at run time the address of its first slot."""
+
+    def __init__(self, argument: operands.VectorOperand):
+        self.argument = argument
+        self.desc, self.map, self.dtype = argument.desc, argument.map, argument.dtype
+        super().__init__(name=f"devmath.Vector({argument} on {argument.arch})")
+
+    @property
+    def key(self) -> tuple[Gemm, str, FragmentMap, DType]:
+        return (self.desc, self.argument.axis, self.map, self.dtype)
+
+    @property
+    def element(self) -> types.Type:
+        return numba_type(self.dtype)
+
+    @property
+    def value(self) -> types.Type:
+        """What ``r[i]`` is."""
+        return value_type(self.dtype)
 
 
 def numba_type(dtype: DType) -> types.Type:
@@ -119,11 +141,22 @@ def numba_type(dtype: DType) -> types.Type:
     return float8.numba_types()[dtype.name] if dtype.name in float8.NAMES else getattr(types, dtype.name)
 
 
-def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType) -> bool:
+def value_type(dtype: DType) -> types.Type:
+    """What an element is in kernel code: itself, or float32 for float8, with which Numba does not compute."""
+    return types.float32 if dtype.name in float8.NAMES else numba_type(dtype)
+
+
+def converts_to(context: Any, value: types.Type, holder: TileType | FragmentType | VectorType) -> bool:
     """Whether a value can become an element: Numba would also make an integer of a fraction."""
     if holder.argument.dtype.is_integer and not isinstance(value, types.Integer | types.Boolean):
         return False
     return bool(context.can_convert(value, holder.value))
+
+
+def dtype_of(ty: types.Type) -> DType | None:
+    """The row of our table that a NumPy scalar type or a dtype in kernel code names; None for anything else."""
+    named = ty.dtype if isinstance(ty, types.NumberClass | types.DType) else None
+    return next((row for row in BY_NAME.values() if numba_type(row) == named), None)
 
 
 _KINDS = {
@@ -134,17 +167,17 @@ _KINDS = {
 }
 
 
-def argument(ty: types.Type) -> rules.Argument:
+def argument(ty: types.Type) -> operands.Argument:
     """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
         return ty.value
     if hasattr(ty, "argument"):  # one of ours
         return ty.argument
     if isinstance(ty, types.Array):
-        return rules.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
+        return operands.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)
     items = tuple(map(argument, ty)) if isinstance(ty, types.BaseTuple) else ()
     kind = next((kind for cls, kind in _KINDS.items() if isinstance(ty, cls)), "other")
-    return rules.OtherOperand(ty, kind, items, ty.literal_value if isinstance(ty, types.IntegerLiteral) else None)
+    return operands.OtherOperand(ty, kind, items, ty.literal_value if isinstance(ty, types.IntegerLiteral) else None)
 
 
 def element_name(array: types.Array) -> str:
@@ -162,7 +195,7 @@ class _ConstantModel(models.OpaqueModel):
 class _PointerModel(models.PrimitiveModel):
     """A generic pointer to elements; LLVM recovers the address space once all is inlined."""
 
-    def __init__(self, manager: Any, fe_type: TileType | StackType | FragmentType):
+    def __init__(self, manager: Any, fe_type: TileType | StackType | FragmentType | VectorType):
         element = manager.lookup(fe_type.element).get_data_type()
         super().__init__(manager, fe_type, ir.PointerType(element))
 
@@ -170,6 +203,7 @@ class _PointerModel(models.PrimitiveModel):
 register_model(TileType)(_PointerModel)
 register_model(StackType)(_PointerModel)
 register_model(FragmentType)(_PointerModel)
+register_model(VectorType)(_PointerModel)
 
 
 @lower_constant(ConstantType)

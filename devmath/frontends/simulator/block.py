@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,11 @@ class Thread(kernel.BlockThread):
     has_mainloop: bool = False
     open_loop: Call | None = None
     exception: Any
+
+    @cached_property
+    def held(self) -> dict[Any, Any]:
+        """Registers by the line that makes them."""
+        return {}
 
     @property
     def block(self) -> "Block":

@@ -11,14 +11,15 @@ from ...blas_device import Gemm, Operand
 from ...errors import SimulationError
 from ...fft_device import FFT
 from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
+from ...lto.gemm_register_operand import lies_as_operand
 from ...verbs import SIMULATED
-from .. import call_rules, kernel_rules, mainloop_rules, rules
+from .. import call_rules, kernel_rules, rules
 from . import mainloop
 from .block import Block, Thread, current_thread
-from .calls import Call, caller, device_function
-from .fragment import Fragment, coordinates, owners, registers_of
+from .calls import Call, line_of_call
+from .fragment import Fragment, coordinates, gathered, held, owners, registers_of
 from .tile import PlainMatrix, Stack, Tile, matrix_of
-from .values import argument, as_tf32, convert, converts_to, poison, space_of, unwrap
+from .values import argument, as_tf32, convert, poison, space_of, unwrap, wide_type
 
 
 def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,13 +47,13 @@ def shared(operand: Any, stages: Any = None) -> Tile | Stack:
     block.bind(operand.desc if isinstance(operand, Operand) else operand)
     per_product = operand.per_product_on(None) if isinstance(operand, Operand) else None
     first = _first_of_product(thread, per_product.threads) if per_product else 0
-    frame, layout, call = caller(), operand.layout, Call.here("devmath.shared")
-    place = (device_function(frame), frame.f_code, frame.f_lasti, layout, count)
+    layout, call = operand.layout, Call.here("devmath.shared")
+    place = (*line_of_call(), layout, count)
     with block.lock:
         if (place, first) not in block.tiles:
             size_bytes = per_product.size_bytes if per_product else layout.size_bytes
             stage_bytes = per_product.size_bytes if per_product else layout.stage_bytes
-            _reserve(block, place, size_bytes if count is None else count * stage_bytes)
+            reserve(block, place, size_bytes if count is None else count * stage_bytes)
             tiles = [Tile(block, layout, call, per_product, first) for _ in range(count or 1)]
             block.tiles[place, first] = tiles[0] if count is None else Stack(tiles)
         return block.tiles[place, first]
@@ -63,33 +64,35 @@ def _first_of_product(thread: Thread, threads: int) -> int:
     return thread.thread_id // threads * threads
 
 
-def _together(thread: Thread, call: Call, threads: int | None, same: Any, work: Callable[[], Any]) -> Any:
-    """Make a call with all threads that must, and have `work` done once; return its result.
+def together(
+    thread: Thread, call: Call, threads: int | None, same: Any, work: Callable[[list[Any]], Any], share: Any = None
+) -> Any:
+    """Make a call with all threads that must, and have `work` done once with the share of each; return its result.
 
     Those are the threads of the block, where `threads` is None. Else those of the warp, so many of which share a
     product, and agree on what is the `same`: the work is done once for each product.
     """
     if threads is None:
-        return thread.block.meet(thread, call, same, None, lambda _: work())
+        return thread.block.meet(thread, call, same, share, work)
 
     def work_on_products(contributions: list[Any]) -> list[Any]:
         products = [contributions[i : i + threads] for i in range(0, len(contributions), threads)]
         for product in products:
-            if any(other != product[0][0] for other, _ in product):
+            if any(other != product[0][0] for other, _, _ in product):
                 raise SimulationError(f"the {threads} threads of a product must call {call} with the same arguments")
-        return [product[0][1]() for product in products]
+        return [product[0][1]([share for _, _, share in product]) for product in products]
 
     team = thread.block.warp_of(thread)
-    results = thread.block.meet(thread, call, threads, (same, work), work_on_products, team)
+    results = thread.block.meet(thread, call, threads, (same, work, share), work_on_products, team)
     return results[(thread.thread_id - team.ranks.start) // threads]
 
 
-def _sharers(mm: Gemm) -> int | None:
+def sharers(mm: Gemm) -> int | None:
     """Threads that share a product, where a block computes several."""
     return None if mm.execution == "block" else mm.threads_per_gemm
 
 
-def _reserve(block: Block, place: Any, size_bytes: int) -> None:
+def reserve(block: Block, place: Any, size_bytes: int) -> None:
     """Count shared memory, and refuse more than any architecture has."""
     block.shared_bytes[place] = size_bytes
     arch = max(ARCHITECTURES, key=shared_memory_limit_bytes)
@@ -101,7 +104,7 @@ def accumulator(desc: Any) -> Fragment:
     thread = current_thread("accumulator")
     mm = rules.accumulator(argument(desc))
     thread.block.bind(mm)
-    return Fragment(mm, thread.thread_id)
+    return held(thread, Fragment(mm, thread.thread_id))
 
 
 @simulated
@@ -109,7 +112,7 @@ def registers(desc: Any) -> Fragment:
     thread = current_thread("registers")
     transform = rules.descriptor("registers", argument(desc))
     thread.block.bind(transform)
-    return Fragment(transform.forward, thread.thread_id)
+    return held(thread, Fragment(transform.forward, thread.thread_id))
 
 
 @simulated
@@ -146,30 +149,44 @@ def wait(*args: Any, pending: Any = None) -> None:
 def load(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("load")
     rules.load(argument(source), argument(target), *map(argument, row))
+    call = Call.here("devmath.load")
     if isinstance(target, Fragment):
-        _load_registers(_rows_of(source), row[0], target)
+        _load_fragment(call, *_matrix_and_rows(source, target, row), target)
         return
     array = _rows_of(source, *row)
-    call = Call.here("devmath.load")
 
-    def copy() -> None:
+    def copy(_: list[Any]) -> None:
         values = np.zeros(target.shape, array.dtype)
         corner = _corner(array, target.shape)
         values[: corner.shape[0], : corner.shape[1]] = corner
         target.write(call, values, landing=True)
 
-    _together(thread, call, _sharers_of(target), (_view(array), target.identity), copy)
+    together(thread, call, _sharers_of(target), (_view(array), target.identity), copy)
 
 
 def _sharers_of(tile: Tile) -> int | None:
     return tile.per_product.threads if tile.per_product else None
 
 
-def _load_registers(array: np.ndarray, row: int, target: Fragment) -> None:
+def _matrix_and_rows(other: Any, fragment: Fragment, row: tuple[Any, ...]) -> tuple[Tile | np.ndarray, np.ndarray]:
+    """What a fragment is copied to or from, a tile or a matrix, and the row there of each register."""
+    if fragment.is_transform:
+        return _rows_of(other), np.full(fragment.size, row[0])
+    return other if isinstance(other, Tile) else _rows_of(other, *row), fragment.rows
+
+
+def _load_fragment(call: Call, source: Tile | np.ndarray, rows: np.ndarray, target: Fragment) -> None:
+    """A thread's own elements, each from its row of `rows`; zero where there is none."""
+    exists = _exists(target, source, rows)
+    where = rows[exists], target.cols[exists]
     target.values[:] = 0
-    if 0 <= row < array.shape[0]:
-        exists = target.cols < array.shape[1]
-        target.values[exists] = array[row, target.cols[exists]]
+    elements = source.read(call, where, target.thread) if isinstance(source, Tile) else source[where]
+    target.values[exists] = convert(elements, target.values.dtype)
+
+
+def _exists(fragment: Fragment, other: Tile | np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which registers have an element in a tile or an array, too."""
+    return fragment.inside & (rows >= 0) & (rows < other.shape[0]) & (fragment.cols < other.shape[1])
 
 
 @simulated
@@ -181,23 +198,21 @@ def store(source: Any, target: Any, *row: Any) -> None:
     rules.store(argument(source), argument(target), *map(argument, row))
     call = Call.here("devmath.store")
     if isinstance(source, Fragment):
-        rows = np.full(source.size, row[0]) if source.is_transform else source.rows
-        index = () if source.is_transform else row
-        _store_fragment(call, source, target if isinstance(target, Tile) else _rows_of(target, *index), rows)
+        _store_fragment(call, source, *_matrix_and_rows(target, source, row))
         return
     destination = _rows_of(target, *row)
 
-    def copy() -> None:
+    def copy(_: list[Any]) -> None:
         corner = _corner(destination, source.shape)
         values = source.read(call)[: corner.shape[0], : corner.shape[1]]
         corner[...] = convert(values, destination.dtype)
 
-    _together(thread, call, _sharers_of(source), (source.identity, _view(destination)), copy)
+    together(thread, call, _sharers_of(source), (source.identity, _view(destination)), copy)
 
 
 def _store_fragment(call: Call, source: Fragment, destination: Tile | np.ndarray, rows: np.ndarray) -> None:
     """A thread's own elements, each to its row of `rows`."""
-    exists = source.inside & (rows >= 0) & (rows < destination.shape[0]) & (source.cols < destination.shape[1])
+    exists = _exists(source, destination, rows)
     where, values = (rows[exists], source.cols[exists]), source.values[exists]
     if isinstance(destination, Tile):
         destination.write(call, values, where, source.thread)
@@ -243,29 +258,35 @@ def _gemm_to_tile(thread: Thread, mm: Gemm, alpha: Any, a: Any, b: Any, beta: An
 
     first = _first_of_product(thread, mm.plan.threads)
 
-    def update() -> None:
+    def update(_: list[Any]) -> None:
         # Each element of C belongs to the thread that holds its sum. Sums are rounded once, then scaled in their type.
         dtype, owner = mm.accumulator_dtype, first + owners(mm.plan.fragment, mm.plan.threads)
         with np.errstate(all="ignore"):
-            result = alpha * convert(_product(call, mm, tile_a, tile_b), dtype)
+            result = alpha * convert(_product(mm, tile_a.read(call), tile_b.read(call)), dtype)
             if beta != 0:
                 result = result + beta * convert(tile_c.read(call, thread=owner), dtype)
         tile_c.write(call, result, thread=owner)
 
     same = (mm, tile_a.identity, tile_b.identity, tile_c.identity, alpha.tobytes(), beta.tobytes())
-    _together(thread, call, _sharers(mm), same, update)
+    together(thread, call, sharers(mm), same, update)
 
 
 def _gemm_to_registers(thread: Thread, mm: Gemm, a: Any, b: Any, acc: Any) -> None:
-    tile_a, tile_b = _operand(mm, "a", a), _operand(mm, "b", b)
+    tile_a, tile_b = None if isinstance(a, Fragment) else _operand(mm, "a", a), _operand(mm, "b", b)
     accumulators = registers_of("devmath.gemm: acc", mm.plan.fragment.size, acc)
     thread.block.bind(mm)
     call = Call.here("devmath.gemm")
 
-    def multiply() -> np.ndarray:
-        return _product(call, mm, tile_a, tile_b)
+    share, same = None, (mm, tile_a and tile_a.identity, tile_b.identity)
+    if tile_a is None:
+        share = a.values.copy()
+        _reserve_for_operand(thread.block, mm, a)
 
-    sums = _together(thread, call, _sharers(mm), (mm, tile_a.identity, tile_b.identity), multiply)
+    def multiply(shares: list[Any]) -> np.ndarray:
+        left = gathered(a.map, shares, a.dtype.numpy) if tile_a is None else tile_a.read(call)
+        return _product(mm, left, tile_b.read(call))
+
+    sums = together(thread, call, sharers(mm), same, multiply, share)
     tables = coordinates(mm.plan.fragment, mm.plan.threads)
     rows, cols, inside = (table[thread.thread_id % mm.plan.threads] for table in tables)
     with np.errstate(all="ignore"):
@@ -279,11 +300,16 @@ def _operand(mm: Gemm, name: str, value: Any) -> Tile | PlainMatrix:
     return matrix_of(f"devmath.gemm: {name}", mm.plan.plain(name), value)
 
 
-def _product(call: Call, mm: Gemm, a: Tile | PlainMatrix, b: Tile | PlainMatrix) -> np.ndarray:
+def _reserve_for_operand(block: Block, mm: Gemm, a: Fragment) -> None:
+    """Count the shared memory that A goes through where its registers do not lie as the instructions take them."""
+    if not lies_as_operand(a.map, mm.plan):
+        with block.lock:
+            reserve(block, mm.plan.a, mm.plan.a.size_bytes)
+
+
+def _product(mm: Gemm, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """A @ B, of what the instructions read, in double precision; of integers in 64 bits."""
-    dtype = a.layout.dtype
-    wide = np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
-    left, right = (tile.read(call) for tile in (a, b))
+    wide = wide_type(mm.plan.a.dtype)
     if mm.math == "tf32":
         left, right = as_tf32(left), as_tf32(right)
     left, right = left.astype(wide), right.astype(wide)
@@ -298,7 +324,7 @@ def fft(desc: Any, data: Any) -> None:
     operand = _transform_data(transform, data)
     thread.block.bind(transform)
     with thread.block.lock:
-        _reserve(thread.block, transform.plan.exchange_bytes, transform.plan.exchange_bytes)
+        reserve(thread.block, transform.plan.exchange_bytes, transform.plan.exchange_bytes)
     call = Call.here("devmath.fft")
     if isinstance(operand, np.ndarray):
         _fft_registers(thread, transform, call, operand)
@@ -338,19 +364,3 @@ def _spectrum(desc: FFT, signal: np.ndarray) -> np.ndarray:
         wide = signal.astype(np.complex128)
         result = np.fft.fft(wide) if desc.direction == "forward" else np.fft.ifft(wide, norm="forward")
     return convert(result, desc.dtype)
-
-
-@simulated
-def apply(function: Any, acc: Any, *extra: Any) -> None:
-    current_thread("apply")
-    rules.apply(argument(function), argument(acc))
-    dtype, inside, row, col = acc.dtype, acc.inside, 0, 0
-    if extra and isinstance(extra[0], mainloop.TileIndex):
-        tile, extra = extra[0], extra[1:]
-        mainloop_rules.accumulator_of("apply", acc, tile)
-        inside, row, col = mainloop.inside(acc, tile), tile.row, tile.col
-    for i in np.flatnonzero(inside):
-        result = function(acc.values[i], row + int(acc.rows[i]), col + int(acc.cols[i]), *extra)
-        if not converts_to(result, dtype):
-            rules.refuse_result(acc, argument(result))
-        acc.values[i] = convert(result, dtype.numpy)

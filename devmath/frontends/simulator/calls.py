@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
@@ -23,6 +24,12 @@ def device_function(frame: FrameType | None) -> FakeCUDAKernel | None:
     while frame and frame.f_code is not FakeCUDAKernel.__call__.__code__:
         frame = frame.f_back
     return frame.f_locals["self"] if frame else None
+
+
+def line_of_call() -> tuple[Any, ...]:
+    """Where the call stands that kernel code is making now: the same at each run of that line."""
+    frame = caller()
+    return (device_function(frame), frame.f_code, frame.f_lasti)
 
 
 @dataclass(frozen=True)

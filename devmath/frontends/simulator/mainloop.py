@@ -9,6 +9,7 @@ from ...blas_device import Gemm
 from ...errors import SimulationError
 from ...lto.mainloop_plan import tile_number
 from .. import mainloop_rules
+from ..operands import TileIndexOperand
 from .block import Thread, current_thread
 from .calls import Call, caller, device_function
 from .fragment import Fragment
@@ -17,7 +18,7 @@ from .values import argument, convert, poisoned, unwrap
 MULTIPROCESSORS = 1  # so that a block has several tiles
 
 
-class TileIndex(mainloop_rules.TileIndexOperand):
+class TileIndex(TileIndexOperand):
     """A tile of a loop over tiles.
 
     Parameters
@@ -35,9 +36,9 @@ class TileIndex(mainloop_rules.TileIndexOperand):
         self.is_multiplied = False
         self._a, self._b, self._c = a, b, c
 
-    def contains(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """Which elements of the tile lie in C."""
-        return (self.row + rows < self._c.shape[0]) & (self.col + cols < self._c.shape[1])
+    def inside(self, acc: Fragment) -> np.ndarray:
+        """Which registers of an accumulator hold elements of C."""
+        return acc.inside & (self.row + acc.rows < self._c.shape[0]) & (self.col + acc.cols < self._c.shape[1])
 
     def product(self) -> np.ndarray:
         """The tile in double precision, zeros past the edges."""
@@ -88,11 +89,6 @@ def mainloop(desc: Any, tile: Any, acc: Any) -> None:
     acc.values[acc.inside] = convert(product[acc.rows[acc.inside], acc.cols[acc.inside]], acc.values.dtype)
     # What the instructions make of memory around the tile is no number to rely on.
     acc.values[~acc.inside] = poisoned(int((~acc.inside).sum()), acc.dtype)
-
-
-def inside(acc: Fragment, tile: TileIndex) -> np.ndarray:
-    """Which registers hold elements of C."""
-    return acc.inside & tile.contains(acc.rows, acc.cols)
 
 
 def store_at(source: Fragment, target: Any, tile: TileIndex) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import SimulationError
 from ...layouts import TileLayout, TilePerProduct
-from .. import plain_array_rules, rules
+from .. import operands, plain_array_rules, rules
 from .accesses import ANY, LANDING, Accesses, who
 from .block import Block, current_thread
 from .calls import Call
@@ -24,7 +24,7 @@ def offsets(layout: TileLayout) -> np.ndarray:
     return np.broadcast_to(layout.offset(rows, cols), (layout.rows, layout.cols))
 
 
-class Tile(rules.TileOperand):
+class Tile(operands.TileOperand):
     """A matrix in the shared memory of a block, with its real layout, paddings included; NaN until it is written.
 
     Parameters
@@ -126,7 +126,7 @@ class Tile(rules.TileOperand):
         return row, col
 
 
-class Stack(rules.StackOperand):
+class Stack(operands.StackOperand):
     """Tiles of one layout, one behind another: ``stack[s]``.
 
     Parameters

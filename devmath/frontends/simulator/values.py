@@ -12,8 +12,7 @@ from numba.cuda.typing.typeof import typeof
 from ...blas_device import Gemm, Operand
 from ...dtypes import DType
 from ...fft_device import FFT
-from .. import rules
-from ..mainloop_rules import TileIndexOperand
+from .. import operands, rules
 
 _FLOAT8 = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
 
@@ -57,19 +56,19 @@ class _TypeOf:
             return str(self.value)
 
 
-def argument(value: Any) -> Any:
+def argument(value: Any) -> operands.Argument:
     """What a value is to the rules."""
-    if isinstance(
-        value, Gemm | FFT | Operand | rules.TileOperand | rules.StackOperand | rules.FragmentOperand | TileIndexOperand
-    ):
+    held = operands.TileOperand | operands.StackOperand | operands.FragmentOperand | operands.VectorOperand
+    held |= operands.TileIndexOperand
+    if isinstance(value, Gemm | FFT | Operand | held):
         return value
     array = unwrap(value)
     if isinstance(array, np.ndarray):
         layout = "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else "A"
-        return rules.ArrayOperand(array.ndim, str(array.dtype), layout, array.flags.writeable)
+        return operands.ArrayOperand(array.ndim, str(array.dtype), layout, array.flags.writeable)
     items = tuple(map(argument, value)) if isinstance(value, tuple) else ()
     kind = next((kind for kind, classes in _KINDS.items() if isinstance(value, classes)), "other")
-    return rules.OtherOperand(_TypeOf(value), kind, items, int(value) if kind == "integer" else None)
+    return operands.OtherOperand(_TypeOf(value), kind, items, int(value) if kind == "integer" else None)
 
 
 def converts_to(value: Any, dtype: DType) -> bool:
@@ -97,6 +96,11 @@ def poison(dtype: DType) -> Any:
     if dtype.is_integer:
         return np.frombuffer(b"\x5a" * dtype.itemsize, dtype.numpy)[0]
     return complex(np.nan, np.nan) if dtype.is_complex else np.nan
+
+
+def wide_type(dtype: DType) -> Any:
+    """What sums of many elements are taken in: double precision; of integers 64 bits."""
+    return np.int64 if dtype.is_integer else np.complex128 if dtype.is_complex else np.float64
 
 
 def element(values: Any, dtype: DType) -> Any:

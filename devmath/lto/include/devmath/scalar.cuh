@@ -125,6 +125,7 @@ template <> struct IsNarrow<Float8E5M2> { static constexpr bool value = true; };
 
 template <typename T> struct IsComplex { static constexpr bool value = false; };
 template <typename Real> struct IsComplex<Complex<Real>> { static constexpr bool value = true; };
+template <typename T> struct IsComplex<const T> : IsComplex<T> {};
 
 /// x as a To, rounded once; real to complex has imaginary part 0. Complex to real does not compile.
 template <typename To, typename From>

@@ -19,7 +19,7 @@ struct StridedArray {
   DEVMATH_DEVICE T* at(int row, int column) const {
     return (T*)((char*)base + offset_bytes(row, column));
   }
-  /// Complex numbers go in two parts: they may be aligned to a part only.
+  // Complex numbers go in two parts: they may be aligned to a part only.
   DEVMATH_DEVICE void store(int row, int column, T x) const {
     if constexpr (IsComplex<T>::value) {
       using Real = decltype(x.re);
@@ -28,6 +28,15 @@ struct StridedArray {
       parts[1] = x.im;
     } else {
       *at(row, column) = x;
+    }
+  }
+  DEVMATH_DEVICE T load(int row, int column) const {
+    if constexpr (IsComplex<T>::value) {
+      using Real = decltype(T{}.re);
+      const Real* const parts = (const Real*)at(row, column);
+      return T{parts[0], parts[1]};
+    } else {
+      return *at(row, column);
     }
   }
   DEVMATH_DEVICE bool contains(int row, int column) const { return row < rows && column < columns; }

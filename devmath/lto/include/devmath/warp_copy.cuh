@@ -91,19 +91,38 @@ DEVMATH_DEVICE char* first_tile(int rank, const void* smem) {
   return (char*)smem - (u32)rank % 32 / Tiles::threads * Tiles::stride_bytes;
 }
 
+/// Fills the tiles of a warp if their arrays are packed.
+template <typename Tiles, typename T>
+DEVMATH_DEVICE bool load_if_packed(int rank, void* smem, StridedArray<T> gmem) {
+  if constexpr (Tiles::can_be_packed) {
+    if (const char* const batch = packed_batch<Tiles>(rank, gmem)) {
+      load_packed<Tiles>((u32)rank % 32, first_tile<Tiles>(rank, smem), batch);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Writes the tiles of a warp if their arrays are packed, and of the tile's element type.
+template <typename Tiles, typename T>
+DEVMATH_DEVICE bool store_if_packed(int rank, const void* smem, StridedArray<T> gmem) {
+  if constexpr (Tiles::can_be_packed && IsSame<T, typename Tiles::Element>::value) {
+    if (char* const batch = packed_batch<Tiles>(rank, gmem)) {
+      store_packed<Tiles>((u32)rank % 32, first_tile<Tiles>(rank, smem), batch);
+      return true;
+    }
+  }
+  return false;
+}
+
 /// tile[i, j] = array[i, j], or 0 past the array's end, for every element of the tile; by a whole warp.
 template <typename Layout, int kThreads, int kStrideBytes>
 DEVMATH_DEVICE void load_tile_by_warp(void* smem, const void* gmem, i64 rows, i64 columns, i64 row_stride_bytes,
                                       i64 column_stride_bytes) {
-  using Tiles = WarpTiles<Layout, kThreads, kStrideBytes>;
   using Element = typename Layout::Element;
   const int rank = block_rank();
   const auto array = along_lines<Layout>((const Element*)gmem, rows, columns, row_stride_bytes, column_stride_bytes);
-  const char* batch = nullptr;
-  if constexpr (Tiles::can_be_packed) batch = packed_batch<Tiles>(rank, array);
-  if (batch) {
-    load_packed<Tiles>((u32)rank % 32, first_tile<Tiles>(rank, smem), batch);
-  } else {
+  if (!load_if_packed<WarpTiles<Layout, kThreads, kStrideBytes>>(rank, smem, array)) {
     copy_in<Layout, kThreads>((u32)rank % kThreads, (Element*)smem, array);
   }
   commit_copies();
@@ -113,16 +132,12 @@ DEVMATH_DEVICE void load_tile_by_warp(void* smem, const void* gmem, i64 rows, i6
 template <typename Layout, int kThreads, int kStrideBytes, typename ArrayElement>
 DEVMATH_DEVICE void store_tile_by_warp(const void* smem, void* gmem, i64 rows, i64 columns, i64 row_stride_bytes,
                                        i64 column_stride_bytes) {
-  using Tiles = WarpTiles<Layout, kThreads, kStrideBytes>;
   using Element = typename Layout::Element;
   const int rank = block_rank();
   const auto array = along_lines<Layout>((ArrayElement*)gmem, rows, columns, row_stride_bytes, column_stride_bytes);
-  if constexpr (Tiles::can_be_packed && IsSame<ArrayElement, Element>::value) {
-    if (char* const batch = packed_batch<Tiles>(rank, array)) {
-      return store_packed<Tiles>((u32)rank % 32, first_tile<Tiles>(rank, smem), batch);
-    }
+  if (!store_if_packed<WarpTiles<Layout, kThreads, kStrideBytes>>(rank, smem, array)) {
+    copy_out<Layout, kThreads>((u32)rank % kThreads, (const Element*)smem, array);
   }
-  copy_out<Layout, kThreads>((u32)rank % kThreads, (const Element*)smem, array);
 }
 #endif
 

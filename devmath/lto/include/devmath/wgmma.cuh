@@ -67,6 +67,7 @@ DEVMATH_DEVICE void wgmma_wait() {
 /// Keeps the compiler from moving uses of a register across this point: it takes wgmma for a synchronous instruction.
 DEVMATH_DEVICE void pin_register(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 DEVMATH_DEVICE void pin_register(int& x) { asm volatile("" : "+r"(x)::"memory"); }
+DEVMATH_DEVICE void pin_register(u32& x) { asm volatile("" : "+r"(x)::"memory"); }
 
 // Every accumulator is named in the text of an instruction, in groups of four: DEVMATH_GROUPS_g(FIRST, NEXT) is the
 // numbers below 4 g, the first four handed to FIRST, the others to NEXT.
@@ -149,6 +150,7 @@ inline void wgmma_fence() {}
 inline void wgmma_wait() {}
 inline void pin_register(float&) {}
 inline void pin_register(int&) {}
+inline void pin_register(u32&) {}
 
 #endif
 

@@ -120,9 +120,10 @@ DEVMATH_DEVICE void copy_sums(Accumulator* to, const Accumulator* from) {
   }
 }
 
-/// acc += A B. Every index into acc is a constant once unrolled, so that it stays in registers.
+/// acc += A B, A in a tile or in registers. Every index into acc is a constant once unrolled, so that it stays in
+/// registers.
 template <typename Block, typename Accumulator, typename A, typename B>
-DEVMATH_DEVICE void register_form(OperandA<A> a, OperandB<B> b, Accumulator* rmem_acc) {
+DEVMATH_DEVICE void register_form(A a, OperandB<B> b, Accumulator* rmem_acc) {
   const int rank = block_rank();
   DEVMATH_UNROLL
   for (int first = 0; first < Block::Fragment::size; first += Block::size) {

@@ -65,6 +65,18 @@ struct MmaF64 {
     }
   }
 
+  template <int kBlocks, int kDepth, typename FragmentOfA>
+  DEVMATH_DEVICE static void load_a(RowBlock* blocks, const RegisterOperand<FragmentOfA, double>& a, int row, int k,
+                                    int lane) {
+    DEVMATH_UNROLL
+    for (int i = 0; i < kBlocks; ++i) {
+      DEVMATH_UNROLL
+      for (int q = 0; q < (kDepth > 8 ? 8 : 4); ++q) {
+        blocks[i].rmem[q] = a.at(row + 16 * i + 8 * (q % 2), k + q / 2 % 2 + 8 * (q / 4), lane);
+      }
+    }
+  }
+
   template <int kBlocks, int kDepth, typename OperandB>
   DEVMATH_DEVICE static void load_b(ColBlock* blocks, const OperandB& b, int col, int k, int lane) {
     DEVMATH_UNROLL

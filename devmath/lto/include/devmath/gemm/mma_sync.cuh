@@ -101,6 +101,14 @@ struct MmaSync {
     }
   }
 
+  template <int kBlocks, int, typename FragmentOfA, typename Element>
+  DEVMATH_DEVICE static void load_a(RowBlock* blocks, const RegisterOperand<FragmentOfA, Element>& a, int row, int k,
+                                    int lane) {
+    static_assert(kItemBytes == 2, "MmaSync: accumulators lie as operands of 16 bits do");
+    DEVMATH_UNROLL
+    for (int i = 0; i < kBlocks; ++i) a.pack(blocks[i].rmem, row + 16 * i, k, lane);
+  }
+
   /// One ldmatrix serves two blocks.
   template <int kBlocks, int kDepth, typename OperandB>
   DEVMATH_DEVICE static void load_b(ColBlock* blocks, const OperandB& b, int col, int k, int lane) {

@@ -5,15 +5,9 @@
 #pragma once
 
 #include "../layout.cuh"
+#include "../vector.cuh"
 
 namespace devmath {
-
-/// N elements that move in one access of N * sizeof(T) bytes, at most 16.
-template <typename T, int N>
-struct alignas(N * sizeof(T)) Vector {
-  static_assert(N * sizeof(T) <= 16, "Vector: shared memory moves at most 16 bytes in one access");
-  T values[N];
-};
 
 /// A shared-memory tile of A (kOuterIsRow) or B: where it starts and how its elements lie.
 template <typename TileOrPlainLayout, bool kOuterIsRow>

@@ -4,12 +4,14 @@
 // What differs between element types is an Instruction:
 //   k_step                 values of k that are loaded together, and multiplied
 //   RowBlock, ColBlock     what a lane holds of 16 rows of A, or of 8 columns of B, and of k_step values of k
-//   load_a, load_b         kBlocks of them, from (outer, k) on; zeros for what lies past kDepth values of k
+//   load_a, load_b         kBlocks of them, from (outer, k) on; zeros for what lies past kDepth values of k. Where A
+//                          is in registers its outer index is counted from that of register 0
 //   multiply               d[0..4) += RowBlock x ColBlock, of which kDepth values of k count; elements tell the types
 // All of them leave d[q] with row lane / 4 + 8 (q / 2) and column 2 (lane % 4) + q % 2 of the block.
 #pragma once
 
 #include "block.cuh"
+#include "register_operand.cuh"
 
 namespace devmath {
 
@@ -47,6 +49,18 @@ struct WarpTileBlock {
 #pragma unroll kUnroll
     for (int k = 0; k + k_step <= k_extent; k += k_step) step<k_step>(sums, a, row, b, col, k, lane);
     constexpr int tail = k_extent % k_step;
+    if constexpr (tail > 0) step<tail>(sums, a, row, b, col, k_extent - tail, lane);
+  }
+
+  /// A in registers: every step of k is written out, so that their numbers are constants.
+  template <typename Accumulator, typename FragmentOfA, typename Element, typename OperandB>
+  DEVMATH_DEVICE static void accumulate(Accumulator* sums, int first, int rank,
+                                        const RegisterOperand<FragmentOfA, Element>& a, const OperandB& b) {
+    constexpr int k_extent = OperandB::k_extent, tail = k_extent % k_step;
+    const int lane = (u32)rank % 32, row = Fragment::row(0, first);
+    const int col = b.inside(Fragment::col(rank - lane, first));
+    DEVMATH_UNROLL
+    for (int k = 0; k + k_step <= k_extent; k += k_step) step<k_step>(sums, a, row, b, col, k, lane);
     if constexpr (tail > 0) step<tail>(sums, a, row, b, col, k_extent - tail, lane);
   }
 };

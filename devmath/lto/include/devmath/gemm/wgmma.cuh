@@ -10,14 +10,13 @@
 
 namespace devmath {
 
-/// Arrays of the user's own are multiplied by mma.sync.
 template <int kItemBytes>
-struct WgmmaBlocks {
+struct PlainMmaSync {
   template <typename Fragment, int kColBlocks>
-  using Plain = MmaSyncBlock<Fragment, 1, kColBlocks, kItemBytes>;
+  using Block = MmaSyncBlock<Fragment, 1, kColBlocks, kItemBytes>;
 };
 
 template <typename Fragment, int kN, int kItemBytes>
-using WgmmaBlock = WgmmaTileBlock<Fragment, kN, WgmmaBlocks<kItemBytes>::template Plain>;
+using WgmmaBlock = WgmmaTileBlock<Fragment, kN, PlainMmaSync<kItemBytes>::template Block>;
 
 }  // namespace devmath

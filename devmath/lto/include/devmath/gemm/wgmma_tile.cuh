@@ -17,6 +17,7 @@
 
 #include "../wgmma.cuh"
 #include "block.cuh"
+#include "register_operand.cuh"
 
 namespace devmath {
 
@@ -99,6 +100,36 @@ struct WgmmaTileBlock : WgmmaPass<Fragment, kN, PlainBlock> {
     }
     wgmma_wait();
     Pass::pin(sums);
+  }
+
+  /// A in registers, all of it before the first instruction.
+  template <typename Sum, typename FragmentOfA, typename Element, typename OperandB>
+  DEVMATH_DEVICE static void accumulate(Sum* sums, int first, int rank,
+                                        const RegisterOperand<FragmentOfA, Element>& a, const OperandB& b) {
+    if constexpr (OperandB::Layout::is_plain) {
+      Pass::multiply_plain(sums, first, rank, a, b);
+    } else {
+      using TileB = WgmmaOperand<OperandB>;
+      using Instruction = Wgmma<kN, Element, typename OperandB::Element>;
+      constexpr int k_step = TileB::k_step, steps = OperandB::k_extent / k_step;
+      const auto start_b = TileB::first(b, Pass::first_col(b, first, rank));
+      u32 rmem_a[4 * steps];
+      DEVMATH_UNROLL
+      for (int s = 0; s < steps; ++s) a.pack(rmem_a + 4 * s, Fragment::row(0, first), s * k_step, (u32)rank % 32);
+      DEVMATH_UNROLL
+      for (int i = 0; i < 4 * steps; ++i) pin_register(rmem_a[i]);
+      Pass::pin(sums);
+      wgmma_fence();
+      DEVMATH_UNROLL
+      for (int s = 0; s < steps; ++s) {
+        Instruction::template multiply_registers<TileB::is_mn_major>(
+            sums, rmem_a + 4 * s, start_b.advanced(TileB::distance_bytes(s * k_step)), true);
+      }
+      wgmma_wait();
+      Pass::pin(sums);
+      DEVMATH_UNROLL
+      for (int i = 0; i < 4 * steps; ++i) pin_register(rmem_a[i]);
+    }
   }
 
   template <typename Sum, typename OperandA, typename OperandB>
