@@ -66,7 +66,7 @@ class Gemm(GemmLaunch, KernelConstant):
         ``devmath.wait(mm)`` keeps the lanes of a warp in step.
     gemms_per_block : int, optional
         Products that a block computes side by side, with `execution` "warp" or "thread": whole warps of them. Default:
-        chosen from the extents.
+        chosen from the extents. With "warp" and `threads` it also says how many lanes share a product.
     mainloop : bool, optional
         The extents are those of a tile of larger matrices, of any size: see `devmath.tiles`. `a_order` and `b_order`
         then say how the matrices lie in global memory. Default False.
@@ -154,8 +154,8 @@ class Gemm(GemmLaunch, KernelConstant):
         mainloop = ", mainloop=True" if self.mainloop else ""
         is_usual = self.accumulator_dtype.name == dtypes.lookup(self.dtype).accumulator
         sums = "" if is_usual else f", accumulator_dtype={self.accumulator_dtype}"
-        shared = f"execution={self.execution!r}, gemms_per_block={self.gemms_per_block}"
-        block = f"threads={self.threads}" if self.execution == "block" else shared
+        shared = f"execution={self.execution!r}, gemms_per_block={self.gemms_per_block}, "
+        block = ("" if self.execution == "block" else shared) + f"threads={self.threads}"
         fields = f"{self.dtype}{b_dtype}{columns}{sums}{c_dtype}{math}{conj}{forced}{mainloop}, {block}"
         return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
@@ -184,6 +184,8 @@ class Gemm(GemmLaunch, KernelConstant):
             raise ValueError(
                 f"execution must be 'block' or 'warp' for a product of {element.name} on tensor cores, got 'thread'"
             )
+        if self.threads and self.gemms_per_block:
+            each = gemm_group.threads_asked_for(self.execution, self.threads, self.gemms_per_block, fewest)
         count = gemm_group.gemms_per_block(each, self.gemms_per_block, self.threads, product_bytes)
         object.__setattr__(self, "gemms_per_block", count)
         object.__setattr__(self, "threads", count * each)

@@ -128,7 +128,7 @@ def store(source: Any, target: Any, *row: Any) -> Any:
     Every thread of the block calls it; for the tile of one of a block's products, every thread of the warp. A tile
     must be complete: `devmath.wait` comes between writing and storing it. An accumulator goes out by 16-byte accesses,
     whatever its layout, where the rows of the array, or its columns, are contiguous, begin at multiples of 16 bytes and
-    are of whole such accesses.
+    are of whole such accesses. Threads store for one another then: `devmath.wait` comes before reading the array.
     """
 
 

@@ -125,6 +125,8 @@ BATCHED_CASES = (
     _small(8, "complex64", a_conj=True, b_order="col"),
     _small(16, "float64", True, gemms_per_block=2),
     _small(8, "float32", gemms_per_block=256),
+    _small(32, "float32", gemms_per_block=4, threads=64),
+    _small(8, "float32", True, gemms_per_block=4, threads=32),
     _small(16, "int8", True, b_dtype="uint8"),
     _small(32, "int8", b_order="col"),
     _small(32, "float8_e4m3fn", b_order="col"),

@@ -29,13 +29,34 @@ def threads_per_gemm(execution: str, m: int, n: int, fewest: int, product_bytes:
     return min(threads, WARP)
 
 
+def threads_asked_for(execution: str, threads: int, count: int, fewest: int) -> int:
+    """Threads that share a product where `threads` of a block are to compute `count` of them.
+
+    Raises
+    ------
+    ValueError
+        If their number is no power of two from `fewest` to 32, or not one where a thread is to compute a product.
+    """
+    each = threads // count
+    if execution == "thread":
+        if threads != count:
+            raise ValueError(f"threads must be one for each of gemms_per_block, {count}, got {threads}")
+        return 1
+    least = max(fewest, 2)
+    if threads % count or each & (each - 1) or not least <= each <= WARP:
+        raise ValueError(
+            f"threads must be gemms_per_block, {count}, times a power of two from {least} to {WARP}, got {threads}"
+        )
+    return each
+
+
 def gemms_per_block(each: int, wanted: int | None, threads: int | None, product_bytes: int) -> int:
     """Products of a block, of `each` threads: those that are wanted, or enough for so many threads, or the default.
 
     Raises
     ------
     ValueError
-        If they make no whole warps, more than 1024 threads, or not the threads that are asked for.
+        If they make no whole warps, or more than 1024 threads.
     """
     count = wanted or (threads // each if threads else _default_gemms_per_block(each, product_bytes))
     if count * each % WARP or count * each > _MAX_THREADS:
@@ -43,8 +64,6 @@ def gemms_per_block(each: int, wanted: int | None, threads: int | None, product_
             f"gemms_per_block must be a multiple of {WARP // each} up to {_MAX_THREADS // each}, as threads share a"
             f" product by {each}, got {count}"
         )
-    if threads not in (None, count * each):
-        raise ValueError(f"threads must be those of {count} products of {each} each, {count * each}, got {threads}")
     return count
 
 

@@ -8,8 +8,9 @@ from .gemm_plan import GemmPlan, GemmProblem, padded_layout
 DTYPES = ("float32",)
 
 _METHODS = {
-    "tf32": tilings.Method(),
-    # A holds 32 values of k, two numbers in the place of one; 512 threads spill what the splitting needs.
+    # 512 threads spill: what transposes 4-byte elements on the way in, and what splits them, needs registers too.
+    "tf32": tilings.Method(max_threads=384),
+    # A holds 32 values of k, two numbers in the place of one.
     "3xtf32": tilings.Method(terms=3, a_registers=32, max_threads=384),
 }
 

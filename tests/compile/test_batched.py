@@ -84,6 +84,16 @@ def test_shared_memory_holds_a_tile_for_each_product(arch):
     assert MM.a.size_bytes >= 32 * 8 * 8 * 4
 
 
+@pytest.mark.parametrize("mm", EACH_EXECUTION[:2], ids=repr)
+def test_a_dense_batch_moves_by_16_bytes(mm):
+    """Four lanes of 16 bytes, or more, copy a line of 64; a row of four outputs is stored at once."""
+    opcodes = registers(mm).opcodes
+    tile_bytes = mm.m * mm.k * mm.dtype.itemsize
+    copies = 2 * (32 // mm.threads_per_gemm) * tile_bytes // (32 * 16)
+    assert opcodes["LDGSTS.E.BYPASS.128"] == copies
+    assert opcodes["STG.E.128"] >= mm.plan.fragment.size * mm.dtype.itemsize // 16
+
+
 def test_registers_leave_room_for_many_warps():
     """To keep memory busy: 8^3 reads 16 KB a block, of which a multiprocessor then holds six or more."""
     assert registers(MM).registers * MM.threads * 6 <= 65536

@@ -98,9 +98,19 @@ GEMM_REFUSED = {
     ),
     "gemms_per_block none": ({"gemms_per_block": 0}, ValueError, "gemms_per_block must be >= 1, got 0"),
     "threads that disagree": (
-        {"m": 8, "n": 8, "execution": "warp", "gemms_per_block": 16, "threads": 128},
+        {"m": 8, "n": 8, "execution": "warp", "gemms_per_block": 16, "threads": 96},
         ValueError,
-        "threads must be those of 16 products of 4 each, 64, got 128",
+        "threads must be gemms_per_block, 16, times a power of two from 2 to 32, got 96",
+    ),
+    "threads that a product cannot share": (
+        {"m": 8, "n": 8, "dtype": "float16", "execution": "warp", "gemms_per_block": 16, "threads": 128},
+        ValueError,
+        "threads must be gemms_per_block, 16, times a power of two from 32 to 32, got 128",
+    ),
+    "threads beyond one for a product": (
+        {"m": 8, "n": 8, "k": 8, "execution": "thread", "gemms_per_block": 32, "threads": 64},
+        ValueError,
+        "threads must be one for each of gemms_per_block, 32, got 64",
     ),
     "too large for a warp": (
         {"m": 128, "n": 64, "execution": "warp"},
@@ -285,7 +295,9 @@ MM, TRANSFORM = devmath.Gemm(8, 8, 8), devmath.FFT(8)
 VERBS = {
     "shared": (MM.a,), "accumulator": (MM,), "registers": (TRANSFORM,), "transform_index": (TRANSFORM,),
     "load": (None, None), "store": (None, None), "wait": (), "gemm": (MM, 1, None, None, 0, None),
-    "fft": (TRANSFORM, None), "apply": (None, None), "gemm_index": (MM,),
+    "fft": (TRANSFORM, None), "apply": (None, None), "gemm_index": (MM,), "convert": (None, np.float16),
+    "row_vector": (MM, 0.0), "col_vector": (MM, 0.0),
+    **{f"{axis}_{operation}": (None,) for axis in ("row", "col") for operation in ("max", "min", "sum")},
     "tiles": (MM, None, None, None), "mainloop": (MM, None, None),
 }  # fmt: skip
 
@@ -310,6 +322,8 @@ def test_products_of_a_block(execution):
     with pytest.raises(ValueError, match="count must be >= 0, got -1"):
         mm.grid(-1)
     assert devmath.Gemm(4, 4, 4, execution=execution, threads=64).gemms_per_block == 64 // mm.threads_per_gemm
+    if execution == "warp":
+        assert devmath.Gemm(4, 4, 4, execution="warp", gemms_per_block=8, threads=64).threads_per_gemm == 8
     assert dataclasses.replace(mm, k=5).gemms_per_block == per_block
     assert pickle.loads(pickle.dumps(mm)) == mm
     assert f"execution='{execution}', gemms_per_block={per_block}" in repr(mm)

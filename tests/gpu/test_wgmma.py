@@ -69,7 +69,7 @@ def test_both_forms_are_exact_on_integers(shape, orders, rng):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_tf32_is_exact_on_integers(shape, orders, math, rng):
     m, n, k, threads = shape
-    threads = 256 if math == "3xtf32" and threads == 512 else threads
+    threads = 256 if threads == 512 else threads
     assert_exact_on_integers(descriptor((m, n, k // 2, threads), orders, "float32", math=math), rng)
 
 

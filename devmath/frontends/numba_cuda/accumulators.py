@@ -45,7 +45,7 @@ def _lower_reduction(verb: Verb) -> None:
         memory = registers(context, builder, made, made.argument.slots)
         shared_warps = made.map.warps_of_row if made.map.warps_of_row > 1 else 0
         scratch_bytes = shared_warps * made.map.rows_reached * made.dtype.itemsize
-        scratch = exchange_buffer(context, builder, scratch_bytes)
+        scratch = exchange_buffer(context, builder, "block", scratch_bytes)
         text = text_of(tile_source.reduce_rows, operation, made.map, source.dtype, made.dtype)
         unit = Unit.render(f"{verb.__name__}_{source.dtype.name}", text)
         call_unit(context, builder, unit, [args[0], memory, *scratch])
@@ -61,7 +61,7 @@ def _lower_vector(verb: Verb) -> None:
         if isinstance(values, VectorType) and not values.argument.deals_out_like(
             seen_along(made.argument.axis, made.map)
         ):
-            scratch = exchange_buffer(context, builder, made.map.rows * made.dtype.itemsize)
+            scratch = exchange_buffer(context, builder, "block", made.map.rows * made.dtype.itemsize)
             text = text_of(tile_source.redistribute_rows, values.map, made.map, made.dtype)
             unit = Unit.render(f"{verb.__name__}_{made.dtype.name}", text)
             call_unit(context, builder, unit, [args[1], memory, *scratch])

@@ -117,17 +117,18 @@ def _dynamic_memory(builder: ir.IRBuilder, distance_from_end: int) -> ir.Value:
 
 
 def exchange_buffer(
-    context: Any, builder: ir.IRBuilder, size_bytes: int, alignment_bytes: int = LINE_BYTES
+    context: Any, builder: ir.IRBuilder, users: str, size_bytes: int, alignment_bytes: int = LINE_BYTES
 ) -> tuple[ir.Value, ir.Value]:
     """The buffer that verbs of one function share through which threads exchange so much, and whether it may be in use.
+
+    Only `users` of one kind share a buffer: a transform of one warp orders the accesses of that warp alone.
 
     The second value is 0 before the first use in a kernel, so that its leading barrier folds away. A device function
     cannot know what its caller ran before: there it is always 1.
     """
     if not size_bytes:
         return ir.Constant(INT8.as_pointer(), None), INT32(0)
-    size_bytes = rounded_up(size_bytes, LINE_BYTES)
-    exchanges, kind = requirements_of(context.active_code_library).exchanges, (size_bytes, alignment_bytes)
+    exchanges, kind = requirements_of(context.active_code_library).exchanges, (users, size_bytes, alignment_bytes)
     if kind not in exchanges:
         with builder.goto_entry_block():
             in_use = cgutils.alloca_once(builder, INT32, name="exchange_in_use")

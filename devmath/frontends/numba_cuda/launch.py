@@ -41,7 +41,7 @@ class Requirements:
     dynamic_bytes : int
         The part of it that is dynamic, beyond the caller's own.
     exchanges : dict
-        The exchange buffers by size and alignment in bytes: address, and the flag that it may still be read.
+        The exchange buffers by users, size and alignment in bytes: address, and the flag that it may still be read.
     """
 
     owner: Gemm | FFT | None = None
@@ -51,7 +51,7 @@ class Requirements:
     transforms: int = 0
     shared_bytes: int = 0
     dynamic_bytes: int = 0
-    exchanges: dict[tuple[int, int], Any] = field(default_factory=dict)
+    exchanges: dict[tuple[str, int, int], Any] = field(default_factory=dict)
 
 
 def rounded_up(size_bytes: int, unit_bytes: int) -> int:

@@ -163,7 +163,7 @@ def _lower_gemm_of_registers(
         unit = Unit.render(stem, text_of(register_operand_form, plan, source.map, form))
         call_unit(context, builder, unit, [first, *operand_b, acc])
         return context.get_dummy_value()
-    tile, in_use = exchange_buffer(context, builder, plan.a.size_bytes, plan.a.alignment_bytes)
+    tile, in_use = exchange_buffer(context, builder, "block", plan.a.size_bytes, plan.a.alignment_bytes)
     with builder.if_then(builder.icmp_signed("!=", in_use, INT32(0))):
         _barrier(builder)
     text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, plan.a)
@@ -217,7 +217,7 @@ def _scalar_parts(context: Any, builder: ir.IRBuilder, ty: types.Type, value: ir
 def lower_fft(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     desc, data = sig.args[0].value, sig.args[1]
     annotate(context, builder, desc, transforms=1)
-    exchange = exchange_buffer(context, builder, desc.plan.exchange_bytes)
+    exchange = exchange_buffer(context, builder, "transforms", desc.plan.exchange_bytes)
     inverse = desc.direction == "inverse"
     form, operands = _transform_operands(context, builder, desc, data, args[1])
     stem = f"fft_{desc.n}_{desc.dtype.name}_{desc.direction}"

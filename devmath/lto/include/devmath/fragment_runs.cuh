@@ -121,7 +121,7 @@ struct Runs {
   static constexpr int pieces = Fragment::size / own, groups = Of::groups(dealing);
 
   /// Place of a thread among the lanes that share a run, and number of the piece whose run it gets.
-  DEVMATH_DEVICE static int place(int thread) { return lanes > 1 ? thread / lane_distance % lanes : 0; }
+  DEVMATH_DEVICE static int place(int thread) { return lanes > 1 ? (u32)thread / lane_distance % lanes : 0; }
   /// First register of piece `place` of a group.
   DEVMATH_DEVICE static constexpr int register_of(int group, int place) {
     return Of::register_of(own, Of::piece_of(dealing, group, place));
