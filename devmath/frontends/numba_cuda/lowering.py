@@ -25,7 +25,7 @@ from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
-from .mainloop import TileIndexType, can_store_boxes, part_of, store_boxes
+from .mainloop import TileIndexType, can_store_boxes, join_lanes, part_of, store_boxes
 from .plain_arrays import inspect, line_distance, require
 from .types import ConstantType, FragmentType, StackType, TileType, VectorType, element_name
 
@@ -294,6 +294,8 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         text = text_of(fft_units.store_registers, source.desc.plan)
         unit = Unit.render(f"store_fft_{source.desc.n}_{dtype.name}", text)
         call_unit(context, builder, unit, [args[0], array[0], args[2], *array[1:]])
+    if at_tile:
+        join_lanes(builder)
     return context.get_dummy_value()
 
 

@@ -186,6 +186,16 @@ def part_of(builder: ir.IRBuilder, state: ir.Value, array: list[ir.Value]) -> li
     return [start, builder.sub(rows, row), builder.sub(cols, col), row_stride, col_stride]
 
 
+def join_lanes(builder: ir.IRBuilder) -> None:
+    """Bring the lanes of a warp together.
+
+    Where the last thing in a loop is a store under a condition, both ways out of it lead back to the loop's start.
+    Below 9.0 ptxas then takes the lanes for apart in all of the loop, and keeps a second copy of all exchanges of lanes.
+    """
+    function_type = ir.FunctionType(ir.VoidType(), [])
+    builder.call(ir.InlineAsm(function_type, "bar.warp.sync 0xffffffff;", "~{memory}", side_effect=True), [])
+
+
 def can_store_boxes(acc: FragmentType, array: types.Array, tile: TileIndexType) -> bool:
     """Whether an accumulator goes to an array by TMA: sums as they are, and an array that has a map for the purpose."""
     if acc.dtype != tile.desc.plan.accumulator:
