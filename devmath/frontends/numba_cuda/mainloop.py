@@ -190,7 +190,7 @@ def join_lanes(builder: ir.IRBuilder) -> None:
     """Bring the lanes of a warp together.
 
     Where the last thing in a loop is a store under a condition, both ways out of it lead back to the loop's start.
-    Below 9.0 ptxas then takes the lanes for apart in all of the loop, and keeps a second copy of all exchanges of lanes.
+    Below 9.0 ptxas then takes the lanes for apart in all of the loop, and keeps a second copy of all their exchanges.
     """
     function_type = ir.FunctionType(ir.VoidType(), [])
     builder.call(ir.InlineAsm(function_type, "bar.warp.sync 0xffffffff;", "~{memory}", side_effect=True), [])
