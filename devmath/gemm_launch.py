@@ -1,5 +1,6 @@
 """How a product is launched: the threads of a block, the blocks of a grid, and the operands of a whole product."""
 
+from functools import cache
 from typing import Any
 
 from .lto.gemm_plan import GemmPlan
@@ -29,9 +30,7 @@ class GemmLaunch:
         ValueError
             If the descriptor was not made with ``mainloop=True``, or the target has too little shared memory.
         """
-        if not self.mainloop:
-            raise ValueError(f"the descriptor must be made with mainloop=True, got {self!r}")
-        return plan_mainloop(self.plan_on(arch), arch)
+        return _mainloop(self, arch)
 
     def launch_bounds_on(self, arch: str | None) -> tuple[int, int]:
         """(threads a block, blocks a multiprocessor at least) that the verbs annotate the kernel with on a target."""
@@ -104,3 +103,10 @@ class GemmLaunch:
             If the shapes do not fit each other, or an order is not that of the descriptor.
         """
         return front_end().operands(self, a, b, c)
+
+
+@cache
+def _mainloop(desc: GemmLaunch, arch: str | None) -> MainloopPlan:
+    if not desc.mainloop:
+        raise ValueError(f"the descriptor must be made with mainloop=True, got {desc!r}")
+    return plan_mainloop(desc.plan_on(arch), arch)

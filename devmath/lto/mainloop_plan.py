@@ -1,7 +1,7 @@
 """Plans of whole matrix products in one kernel: how tiles of A and B reach the block that multiplies them."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from ..dtypes import DType
 from ..layouts import CHUNK_BYTES, TileLayout
@@ -36,6 +36,8 @@ class MainloopPlan:
         How operands that are made for it reach shared memory. Plain arrays always come by cp.async.
     num_stages : int
         Stages of A and B in shared memory.
+    limit_bytes : int
+        Shared memory of a block at most, and about that of a multiprocessor.
     group : int
         Rows of tiles that are computed one below another.
     """
@@ -43,6 +45,7 @@ class MainloopPlan:
     tile: GemmPlan
     loads: str
     num_stages: int
+    limit_bytes: int
     group: int = GROUP
 
     @property
@@ -92,11 +95,10 @@ class MainloopPlan:
             boxes["c"] = Box("row", _WARP_ROWS, slice_length, _LINE_BYTES // CHUNK_BYTES)
         return boxes
 
-    @property
+    @cached_property
     def blocks_per_multiprocessor(self) -> int:
         """Blocks that surely fit one multiprocessor together."""
-        limit = max(map(shared_memory_limit_bytes, ARCHITECTURES))
-        return max(1, min(limit // (self.shared_bytes + _STAGE_ALIGNMENT), 256 // self.threads))
+        return max(1, min(self.limit_bytes // (self.shared_bytes + _STAGE_ALIGNMENT), 256 // self.threads))
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def plan(tile: GemmPlan, arch: str | None) -> MainloopPlan:
             f"m, n, k of a mainloop must leave {_MIN_STAGES} stages of A and B within {limit - _STAGE_ALIGNMENT} bytes"
             f" of shared memory, got {m}, {n}, {k} of which a stage takes {_stage_bytes(tile)} bytes"
         )
-    return MainloopPlan(tile, loads, min(fitting, _MAX_STAGES if loads == "tma" else _STAGES_CP_ASYNC))
+    return MainloopPlan(tile, loads, min(fitting, _MAX_STAGES if loads == "tma" else _STAGES_CP_ASYNC), limit)
 
 
 def _can_load_by_tma(tile: GemmPlan) -> bool:

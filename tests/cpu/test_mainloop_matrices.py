@@ -9,7 +9,7 @@ import pytest
 import devmath
 from devmath.frontends import numba_cuda
 from devmath.frontends.numba_cuda import matrices
-from devmath.frontends.numba_cuda.matrices import MappedType, Matrix, MatrixArguments
+from devmath.frontends.numba_cuda.matrices import MappedType, Matrix
 
 MM = devmath.Gemm(128, 256, 64, np.float16, b_order="col", mainloop=True)
 M, N, K = 300, 520, 200
@@ -105,10 +105,12 @@ def test_a_launch_passes_the_members_of_an_array_and_the_map():
     array = row(M, K)
     matrix = MM.operands(array, col(K, N), row(M, N))[0]
     parts = (0, 0, M * K, 2, 4096, M, K, 2 * K, 2, matrix.placement.tensor_map)
-    ty, passed = MatrixArguments().prepare_args(matrix._numba_type_, matrix, stream=0, retr=[])
-    assert passed == parts
-    assert len(ty) == len(parts)
-    assert MatrixArguments().prepare_args("any", 3, stream=0, retr=[]) == ("any", 3)
+    kernel = SimpleNamespace(_prepare_args=lambda ty, value, *others: others[-1].append((ty, value)))
+    matrices.take_matrices(kernel)
+    passed = []
+    for value in (matrix, 3):
+        kernel._prepare_args("type", value, 0, [], passed)
+    assert passed == [*parts, ("type", 3)]
     assert matrix.owner is array
 
 

@@ -15,7 +15,7 @@ from ...blas_device import Gemm
 from ...errors import LaunchError, PerformanceWarning
 from ...fft_device import FFT
 from .. import kernel_rules
-from .matrices import MappedType, MatrixArguments
+from .matrices import MappedType, take_matrices
 
 DYNAMIC_ALIGNMENT = 1024  # the widest swizzle pattern of the hardware repeats every 1024 bytes
 
@@ -91,7 +91,8 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
     """
     if not hasattr(kernel, "devmath_requirements"):
         kernel.devmath_requirements = _collect(kernel)
-        _take_matrices(kernel)
+        if _may_get_matrices(kernel):
+            take_matrices(kernel)
     requirements = kernel.devmath_requirements
     if requirements is None:
         return shared_bytes
@@ -102,12 +103,11 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
     return rounded_up(shared_bytes, DYNAMIC_ALIGNMENT) + requirements.dynamic_bytes
 
 
-def _take_matrices(kernel: Any) -> None:
-    """Have a kernel take what `Gemm.operands` returned."""
+def _may_get_matrices(kernel: Any) -> bool:
+    """Whether a kernel may be launched with what `Gemm.operands` returned."""
     requirements = kernel.devmath_requirements
     has_maps = any(isinstance(ty, MappedType) for ty in kernel.argument_types)
-    if has_maps or (requirements and requirements.has_mainloop):
-        kernel.extensions = [*kernel.extensions, MatrixArguments()]
+    return has_maps or bool(requirements and requirements.has_mainloop)
 
 
 def _install() -> None:

@@ -130,15 +130,17 @@ class Matrix:
         self._numba_type_ = placement.numba_type
 
 
-class MatrixArguments:
-    """Numba's extension of a launch: matrices pass as the arguments that they have ready."""
+def take_matrices(kernel: Any) -> None:
+    """Have the launches of a kernel pass matrices as the arguments that those have ready."""
+    prepare = kernel._prepare_args
 
-    def prepare_args(self, ty: Any, value: Any, stream: Any, retr: Any) -> tuple[Any, Any]:
-        """Replace a matrix by its parts; anything else stays."""
-        if not isinstance(value, Matrix):
-            return ty, value
-        parts = value.placement.arguments
-        return types.UniTuple(types.CPointer(types.uint8), len(parts)), parts
+    def prepare_any(ty: Any, value: Any, stream: Any, retr: Any, arguments: list[Any]) -> None:
+        if isinstance(value, Matrix):
+            arguments.extend(value.placement.arguments)
+        else:
+            prepare(ty, value, stream, retr, arguments)
+
+    kernel._prepare_args = prepare_any
 
 
 # Host calls.
