@@ -28,6 +28,8 @@ CASES = (
     _mainloop(128, 128, 32, "bfloat16", threads=256, b_order="col"),
     _mainloop(128, 64, 64, "float16", threads=256, a_order="col"),
     _mainloop(100, 72, 48, "float16", threads=128),
+    _mainloop(64, 128, 32, "float16", threads=256),  # warpgroups side by side
+    _mainloop(128, 64, 32, "bfloat16", threads=128, b_order="col"),  # two passes
     _mainloop(96, 96, 32, "float16", threads=128, a_order="col"),
     _mainloop(64, 64, 64, "int8", threads=128, b_order="col", b_dtype="uint8"),
 )
