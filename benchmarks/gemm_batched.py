@@ -1,6 +1,6 @@
 """Batches of small products in one pass over memory, beside a copy of as many bytes and three libraries.
 
-    python -m benchmarks.gemm_batched [--peer] [--only TEXT] [--json PATH] [--plot PATH]
+    python -m benchmarks.gemm_batched [--peer] [--only TEXT ...] [--jobs N] [--json PATH] [--plot PATH]
 
 A product of small matrices takes less time than moving them: the figure of merit is the share of a copy's bandwidth.
 cuBLAS (its strided batched product, through CuPy) and torch.bmm run wherever they are installed, nvmath.device with
@@ -19,7 +19,7 @@ import numpy as np
 from numba import cuda
 
 import devmath
-from benchmarks import limits, peers, report
+from benchmarks import limits, peers, report, side_by_side
 from benchmarks.timing import median_of_allocations, seconds_each
 from tests.oracle import product, relative_error
 
@@ -169,7 +169,8 @@ def measure(case: Case, with_peer: bool, allocations: int, rounds: int, repeats:
         runs = contenders(mm, kernel, peer, arrays)
         for name in runs.keys() - {"copy"}:
             row.errors[name] = max(row.errors.get(name, 0.0), arrays.error_of(runs[name]))
-        measured.append(seconds_each(runs, rounds, repeats))
+        with side_by_side.turn():
+            measured.append(seconds_each(runs, rounds, repeats))
         del arrays, runs
     row.gigabytes_per_s = {name: case.size_bytes / s / 1e9 for name, s in median_of_allocations(measured).items()}
     row.registers = next(iter(kernel.get_regs_per_thread().values()))
@@ -228,7 +229,8 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="store_true", help="nvmath.device too")
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this text")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="cases whose name contains such a text")
+    parser.add_argument("--jobs", type=int, default=1, help="cases to build side by side (default: %(default)s)")
     parser.add_argument("--allocations", type=int, default=3, help="sets of fresh arrays (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds each (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=20, help="calls between two events (default: %(default)s)")
@@ -239,11 +241,15 @@ def main() -> None:
     for package in ["torch"] + ["nvmath"] * options.peer:
         if not peers.installed(package):
             print(f"{package} is not installed: no column of it")
+    tasks = [
+        (case, with_peer, options.allocations, options.rounds, options.repeats)
+        for case in CASES
+        if any(text in str(case) for text in options.only)
+    ]
     rows = []
-    for case in CASES:
-        if options.only in str(case):
-            rows.append(measure(case, with_peer, options.allocations, options.rounds, options.repeats))
-            print(f"measured {case}: {rows[-1].share_of_copy:.1%} of a copy", flush=True)
+    for row in side_by_side.measure_each(measure, tasks, options.jobs):
+        rows.append(row)
+        print(f"measured {row.case}: {row.share_of_copy:.1%} of a copy", flush=True)
     settings = {name: getattr(options, name) for name in ("allocations", "rounds", "repeats")}
     about = report.environment(**settings)
     if options.json:

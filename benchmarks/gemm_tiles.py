@@ -7,13 +7,8 @@ nvmath.device has too run beside it, in both of its forms: C in shared memory, a
 """
 
 import argparse
-import multiprocessing
-import os
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +18,7 @@ import numpy as np
 from numba import cuda
 
 import devmath
-from benchmarks import first_kernel, limits, peers, report
+from benchmarks import first_kernel, limits, peers, report, side_by_side
 from benchmarks.timing import median_of_allocations, seconds_each
 from devmath.lto.arch import arch_name
 from tests.gpu.device_arrays import on_device
@@ -98,10 +93,6 @@ CASES = (
 )
 
 PEER_FORMS = {"C in shared": peers.nvmath_tile_in_shared, "C in registers": peers.nvmath_tile_in_registers}
-
-
-#: Held while the GPU is timed: cases that are built side by side are measured one after another.
-_turn: list[AbstractContextManager[Any]] = [nullcontext()]
 
 
 @dataclass
@@ -225,7 +216,7 @@ def measure(case: Case, mm: devmath.Gemm, forms: Mapping[str, Build], repeats: i
     nvrtc_s = first_kernel.SPENT["nvrtc"]
     contenders |= {form: build(mm, a, b) for form, build in forms.items()}
     runs = {name: _run(contender, repeats) for name, contender in contenders.items()}
-    with _turn[0]:
+    with side_by_side.turn():
         seconds = median_of_allocations([seconds_each(runs, rounds, LAUNCHES)])
         hertz = _clock_under(runs["devmath"], seconds["devmath"])
     flop = 2 * (4 if np.iscomplexobj(a) else 1) * mm.m * mm.n * mm.k * repeats
@@ -255,30 +246,6 @@ def measure(case: Case, mm: devmath.Gemm, forms: Mapping[str, Build], repeats: i
         devmath=measured.pop("devmath"),
         nvmath=measured,
     )
-
-
-def measure_all(
-    cases: Sequence[Case], forms: Mapping[str, Build], repeats: int, rounds: int, jobs: int, cache: str
-) -> list[Row]:
-    """Measure cases, in processes of their own; `cache` is an empty folder, as NVRTC's time is part of the table."""
-    context = multiprocessing.get_context("spawn")
-    begin = (context.Lock(), cache)
-    rows = []
-    with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=begin) as pool:
-        tasks = [
-            pool.submit(measure, case, case.descriptor(), forms if case.peer else {}, repeats, rounds) for case in cases
-        ]
-        for task in tasks:
-            rows.append(task.result())
-            print(f"measured {rows[-1].case}: {rows[-1].devmath.tflops:.1f} TFLOP/s", flush=True)
-    return rows
-
-
-def _begin(turn: AbstractContextManager[Any], cache: str) -> None:
-    """What a process does first."""
-    _turn[0] = turn
-    os.environ["DEVMATH_CACHE_DIR"] = cache
-    first_kernel.watch_compilers()
 
 
 def _run(contender: Contender, repeats: int) -> Callable[[], None]:
@@ -372,9 +339,15 @@ def main() -> None:
         forms = {form: partial(nvmath, form, options.peer_threads) for form in PEER_FORMS}
     elif options.peer:
         print("nvmath is not installed: our columns alone")
-    cases = [case for case in CASES if any(text in str(case) for text in options.only)]
-    with tempfile.TemporaryDirectory() as folder:
-        rows = measure_all(cases, forms, options.repeats, options.rounds, options.jobs, folder)
+    tasks = [
+        (case, case.descriptor(), forms if case.peer else {}, options.repeats, options.rounds)
+        for case in CASES
+        if any(text in str(case) for text in options.only)
+    ]
+    rows = []
+    for row in side_by_side.measure_each(measure, tasks, options.jobs):
+        rows.append(row)
+        print(f"measured {row.case}: {row.devmath.tflops:.1f} TFLOP/s", flush=True)
     peer_threads = options.peer_threads or "suggested"
     about = report.environment(repeats=options.repeats, rounds=options.rounds, peer_threads=peer_threads)
     if options.json:

@@ -67,6 +67,18 @@ def softmax_rows(mm: devmath.Gemm) -> Callable[..., Any]:
     return kernel
 
 
+@cuda.jit(device=True)
+def put_row(x, row, col, value, values):
+    values[row] = value
+    return x
+
+
+@cuda.jit(device=True)
+def put_col(x, row, col, value, values):
+    values[col] = value
+    return x
+
+
 def reductions(mm: devmath.Gemm) -> Callable[..., Any]:
     """Largest, least and sum of the rows and the columns of c, taken twice in a loop: kernel(c, rows, cols).
 
@@ -78,16 +90,12 @@ def reductions(mm: devmath.Gemm) -> Callable[..., Any]:
         acc = devmath.accumulator(mm)
         devmath.load(c, acc)
         for _ in range(2):
-            largest, least, total = devmath.row_max(acc), devmath.row_min(acc), devmath.row_sum(acc)
-            for i in range(acc.size):
-                if acc.in_bounds(i):
-                    row = acc.row(i)
-                    rows[0, row], rows[1, row], rows[2, row] = largest[i], least[i], total[i]
-            largest, least, total = devmath.col_max(acc), devmath.col_min(acc), devmath.col_sum(acc)
-            for i in range(acc.size):
-                if acc.in_bounds(i):
-                    col = acc.col(i)
-                    cols[0, col], cols[1, col], cols[2, col] = largest[i], least[i], total[i]
+            devmath.apply(put_row, acc, devmath.row_max(acc), rows[0])
+            devmath.apply(put_row, acc, devmath.row_min(acc), rows[1])
+            devmath.apply(put_row, acc, devmath.row_sum(acc), rows[2])
+            devmath.apply(put_col, acc, devmath.col_max(acc), cols[0])
+            devmath.apply(put_col, acc, devmath.col_min(acc), cols[1])
+            devmath.apply(put_col, acc, devmath.col_sum(acc), cols[2])
 
     return kernel
 
@@ -101,10 +109,7 @@ def converted(mm: devmath.Gemm, dtype: Any) -> Callable[..., Any]:
         devmath.load(c, acc)
         narrow = devmath.convert(acc, dtype)
         devmath.store(narrow, d)
-        total = devmath.row_sum(narrow)
-        for i in range(narrow.size):
-            if narrow.in_bounds(i):
-                sums[narrow.row(i)] = total[i]
+        devmath.apply(put_row, narrow, devmath.row_sum(narrow), sums)
 
     return kernel
 

@@ -4,6 +4,9 @@ import pytest
 from numba import cuda
 from numba.cuda.core import config
 
+# Before anything imports it: the benchmarks do too, and their tests are in tests/cpu.
+pytest.register_assert_rewrite("tests.gpu.device_arrays")
+
 # Numba decides once a process whether kernels are compiled or simulated.
 _SIMULATED = bool(config.ENABLE_CUDASIM)
 collect_ignore = ["cpu", "compile", "gpu"] if _SIMULATED else ["sim"]

@@ -9,6 +9,7 @@ from itertools import product
 from ..dtypes import DType
 from ..fragments import Digits, FragmentMap
 from ..layouts import CHUNK_BYTES
+from . import gemm_group
 from .gemm_plan import (
     MAX_ACCUMULATOR_WORDS,
     WARP,
@@ -16,6 +17,7 @@ from .gemm_plan import (
     GemmProblem,
     accumulator_words,
     default_threads,
+    dense_layout,
     digits,
     max_accumulator_words,
     padded_layout,
@@ -80,20 +82,28 @@ def plan(problem: GemmProblem) -> GemmPlan:
         threads = default_threads(m, n, problem.words_each, share)
     of_block = problem.block_threads(threads)
     rows, cols = min(_candidates(problem, threads), key=lambda axes: _cost(axes[0], axes[1], dtype, of_block))
-    return GemmPlan(
+    tiles = {
+        "a": (dtype, m, k, orders[0], (rows.reach, k)),
+        "b": (dtype, k, n, orders[1], (k, cols.reach)),
+        "c": (problem.c, m, n, orders[2], (m, n)),
+    }
+    padded = GemmPlan(
         problem=problem,
         variant="fma",
         header="devmath/gemm/fma.cuh",
         threads=threads,
-        a=padded_layout(dtype, m, k, orders[0], (rows.reach, k)),
-        b=padded_layout(dtype, k, n, orders[1], (k, cols.reach)),
-        c=padded_layout(problem.c, m, n, orders[2], (m, n)),
+        a=padded_layout(*tiles["a"]),
+        b=padded_layout(*tiles["b"]),
+        c=padded_layout(*tiles["c"]),
         fragment=_fragment(m, n, rows, cols),
         template=(
             f"FmaBlock<Fragment, {rows.count}, {cols.count}, {rows.group}, {cols.group}, "
             f"{', '.join('true' if conj else 'false' for conj in problem.conj)}>"
         ),
     )
+    if problem.gemms_per_block == 1:
+        return padded
+    return gemm_group.with_dense_tiles(padded, {name: dense_layout(*tile) for name, tile in tiles.items()})
 
 
 def _candidates(problem: GemmProblem, threads: int) -> Iterator[tuple[_Axis, _Axis]]:

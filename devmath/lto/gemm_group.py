@@ -1,9 +1,11 @@
 """Several products a block: how many lanes of a warp share one, and where the tiles of a warp's products lie."""
 
 import math
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
-from ..layouts import CHUNK_BYTES, TilePerProduct
+from ..layouts import CHUNK_BYTES, TileLayout, TilePerProduct
 from .gemm_plan import WARP, GemmPlan
 
 EXECUTIONS = ("block", "warp", "thread")
@@ -81,14 +83,36 @@ def tile_per_product(plan: GemmPlan, name: str) -> TilePerProduct:
     The products of a warp read together, each at the same place of its own tile. So tiles are as far apart as keeps
     those reads in different banks.
     """
-    layout = getattr(plan, name)
-    count = plan.problem.gemms_per_block
-    if plan.threads == WARP:
-        align = layout.alignment_bytes
-        return TilePerProduct(plan.threads, count, -(-layout.size_bytes // align) * align)
-    dense = -(-layout.size_bytes // CHUNK_BYTES) * CHUNK_BYTES
-    strides = [dense + extra * CHUNK_BYTES for extra in range(_ACCESS_LANES)]
+    layout, count = getattr(plan, name), plan.problem.gemms_per_block
+    strides = _strides(plan, layout)
     return TilePerProduct(plan.threads, count, min(strides, key=lambda stride: _wavefronts(plan, name, stride)))
+
+
+def with_dense_tiles(plan: GemmPlan, dense: dict[str, TileLayout]) -> GemmPlan:
+    """Replace those tiles of a plan for several products a block that are read as fast without padding.
+
+    A warp's copies from a batch then fill whole lines of shared memory: cp.async takes longer to write 16-byte chunks
+    with gaps between lines of 32 or 64 bytes.
+    """
+    for name, layout in dense.items():
+        tile: dict[str, Any] = {name: layout}
+        candidate = replace(plan, **tile)
+        if _least_wavefronts(candidate, name) <= _least_wavefronts(plan, name):
+            plan = candidate
+    return plan
+
+
+def _least_wavefronts(plan: GemmPlan, name: str) -> int:
+    strides = _strides(plan, getattr(plan, name))
+    return min(_wavefronts(plan, name, stride) for stride in strides)
+
+
+def _strides(plan: GemmPlan, layout: TileLayout) -> list[int]:
+    """Distances, in bytes, that the tiles of two products may have."""
+    if plan.threads == WARP:
+        return [-(-layout.size_bytes // layout.alignment_bytes) * layout.alignment_bytes]
+    dense = -(-layout.size_bytes // CHUNK_BYTES) * CHUNK_BYTES
+    return [dense + extra * CHUNK_BYTES for extra in range(_ACCESS_LANES)]
 
 
 def _wavefronts(plan: GemmPlan, name: str, stride_bytes: int) -> int:

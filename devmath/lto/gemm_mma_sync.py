@@ -22,7 +22,7 @@ def plan(problem: GemmProblem) -> GemmPlan:
     # A float8 number takes a register of its size, and where there is no instruction for it two of them, as a half.
     is_float8 = a.itemsize == 1 and not a.is_integer
     tiling = warp_tiling(problem, threads, _MMA_CYCLES[a.itemsize], (32 // a.itemsize,), 2 if is_float8 else 1)
-    # Below sm_89, and by ptxas on sm_90, fragments of float8 turn into halves: no registers are left to load ahead.
+    # Where fragments of float8 turn into halves no registers are left to load ahead.
     unroll = ", 1" if is_float8 else ""
     rows, cols = tiling.reach(m, n)
     depth = round_up(k, tiling.k_step)

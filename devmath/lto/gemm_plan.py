@@ -191,6 +191,13 @@ def padded_layout(
     return _with_reach(dtype, rows, cols, order, (units + 1 - units % 2) * unit, 0, reach)
 
 
+def dense_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int]) -> TileLayout:
+    """Tile whose lines follow each other without a gap, but for the end of the last 16 bytes of each."""
+    unit = CHUNK_BYTES // dtype.itemsize
+    line = cols if order == "row" else rows
+    return _with_reach(dtype, rows, cols, order, -(-line // unit) * unit, 0, reach)
+
+
 def swizzled_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int]) -> TileLayout:
     """Tile with the widest swizzle that its lines are a multiple of; padded where they are a multiple of none."""
     line = cols if order == "row" else rows

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from numba.cuda.core import config
 
-pytest.register_assert_rewrite("tests.gpu.device_arrays")
-
 
 @pytest.fixture(autouse=True)
 def _small_grids(monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from numba import cuda
 
 import devmath
+from devmath.lto.arch import shared_memory_limit_bytes
 from tests import batched_kernels, oracle
 from tests.cases import BATCHED_CASES
 from tests.gpu.device_arrays import Twin, on_device
@@ -37,6 +38,16 @@ def counts(mm):
     return sorted({1, max(mm.gemms_per_block - 1, 1), mm.gemms_per_block, mm.gemms_per_block + 1, 1003})
 
 
+def fitting(cases, operands, stages=1):
+    """Cases whose tiles of these operands, each in so many stages, fit the shared memory of a block."""
+    limit = shared_memory_limit_bytes("sm_90a")
+
+    def needed_bytes(mm):
+        return stages * sum(getattr(mm, name).size_bytes for name in operands)
+
+    return [case for case in cases if needed_bytes(case.descriptor()) <= limit]
+
+
 @pytest.mark.parametrize("case", BATCHED_CASES, ids=str)
 def test_registers(case, rng):
     mm = case.descriptor()
@@ -49,7 +60,7 @@ def test_registers(case, rng):
 
 
 @pytest.mark.parametrize("blocks", [1, 5])
-@pytest.mark.parametrize("case", BATCHED_CASES, ids=str)
+@pytest.mark.parametrize("case", fitting(BATCHED_CASES, "abc"), ids=str)
 def test_tiles_reloaded_by_few_blocks(case, blocks, rng):
     mm = case.descriptor()
     alpha, beta = oracle.factors(mm)
@@ -66,7 +77,7 @@ def test_tiles_reloaded_by_few_blocks(case, blocks, rng):
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
-@pytest.mark.parametrize("case", BATCHED_CASES[::3], ids=str)
+@pytest.mark.parametrize("case", fitting(BATCHED_CASES[::3], "ab", stages=3), ids=str)
 def test_two_loads_ahead(case, blocks, rng):
     mm = case.descriptor()
     count = 5 * blocks * mm.gemms_per_block + 3

@@ -16,10 +16,11 @@
 
 #include "scalar.cuh"
 
-// Whether mma.sync multiplies float8; where not, it multiplies halves.
+// Whether mma.sync multiplies float8; where not, it multiplies halves. On 9.0 and 10.0 ptxas would turn each instruction
+// into products of halves by itself, and needs so many registers for it that most tiles spill.
 #ifndef DEVMATH_HAS_FLOAT8_MMA
 #if DEVMATH_ON_GPU
-#define DEVMATH_HAS_FLOAT8_MMA (__CUDA_ARCH__ >= 890)
+#define DEVMATH_HAS_FLOAT8_MMA (__CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
 #else
 #define DEVMATH_HAS_FLOAT8_MMA 1
 #endif
