@@ -121,6 +121,31 @@ def upper_triangle(mm: devmath.Gemm) -> Callable[..., Any]:
     return kernel
 
 
+def centred(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``c = a @ b`` less the mean of each row of a tile, whole tiles only: kernel(a, b, c)."""
+    share = mm.accumulator_dtype.type(1 / mm.n)
+
+    @cuda.jit(device=True)
+    def subtract(x, row, col, total):
+        return x - total * share
+
+    @cuda.jit
+    def kernel(a, b, c):
+        acc = devmath.accumulator(mm)
+        for t in devmath.tiles(mm, a, b, c):
+            devmath.mainloop(mm, t, acc)
+            devmath.apply(subtract, acc, t, devmath.row_sum(acc))
+            devmath.store(acc, c, t)
+
+    return kernel
+
+
+def centred_rows(c: np.ndarray, mm: devmath.Gemm) -> np.ndarray:
+    """What `centred` makes of a product."""
+    tiles = c.reshape(c.shape[0], -1, mm.n)
+    return (tiles - tiles.mean(axis=2, keepdims=True)).reshape(c.shape)
+
+
 def matrices(rng: np.random.Generator, mm: devmath.Gemm, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Random A and B in the orders of a descriptor."""
     letters = {"row": "C", "col": "F"}

@@ -94,6 +94,14 @@ def test_every_type_has_a_mainloop(mm, arch):
     assert binary.count("LDGSTS") > 0
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_an_epilog_that_reduces_rows(arch):
+    matrices = mapped(MM, "abc") if arch == "sm_90a" else plain_types(MM)
+    binary = link(mainloop.centred(MM), matrices, arch)
+    binary.assert_clean()
+    assert binary.count("SHFL") > 0
+
+
 def test_matrices_are_arrays_in_the_kernel():
     @cuda.jit
     def kernel(a, b, c, out):

@@ -113,6 +113,15 @@ def test_tiles_that_are_left_out(mm, rng):
     assert gemm_error(c.fetch(), np.where(is_upper, mainloop.expected(a, b, mm), -1)) < 1e-5
 
 
+@pytest.mark.parametrize("mm", [MM, mainloop.FAST[8], mainloop.PORTABLE[0]], ids=str)
+def test_an_epilog_that_reduces_rows(mm, rng):
+    m, n, k = 3 * mm.m, 2 * mm.n, 2 * mm.k + 8
+    a, b, on_a, on_b = operands(rng, mm, m, n, k)
+    c = Output((m, n), np.float32)
+    mainloop.centred(mm)[2, mm.block_dim](*mm.operands(on_a.device, on_b.device, c.device))
+    assert gemm_error(c.fetch(), mainloop.centred_rows(mainloop.expected(a, b, mm), mm)) < 1e-5
+
+
 def test_plain_arrays_as_arguments(rng):
     a, b, on_a, on_b = operands(rng, MM, 300, 500, 200)
     c = Output((300, 500), np.float32)

@@ -51,6 +51,14 @@ def test_any_grid_covers_every_element_once_and_a_tile_may_be_left_out(blocks, r
     assert gemm_error(c, np.where(is_upper, mainloop.expected(a, b, MM), -1)) < 1e-5
 
 
+def test_an_epilog_reduces_rows(rng):
+    m, n, k = 2 * MM.m, 3 * MM.n, 21
+    a, b = mainloop.matrices(rng, MM, m, n, k)
+    c = unset((m, n), np.float32)
+    mainloop.centred(MM)[MM.grid(m, n), MM.block_dim](*MM.operands(a, b, c))
+    assert gemm_error(c, mainloop.centred_rows(mainloop.expected(a, b, MM), MM)) < 1e-5
+
+
 def refused(pattern, body, error=TypingError):
     """Run `body(a, b, c)` in a kernel; it must fail."""
     a, b, c = (np.zeros(shape, np.float16) for shape in ((16, 8), (8, 32), (16, 32)))
