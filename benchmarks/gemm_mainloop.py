@@ -1,6 +1,6 @@
 """Whole matrix products with an epilog in Python, beside PyTorch's and cuBLASLt's own.
 
-    python -m benchmarks.gemm_mainloop [--json PATH] [--sizes 8192x8192x8192 ...] [--tile 128x256x64] [--window 0.2]
+    python -m benchmarks.gemm_mainloop [--json PATH] [--sizes 8192x8192x8192 ...] [--tiles 128x256x64 ...]
 
 Every contender is replayed as a CUDA graph, in windows of 200 ms that alternate: shorter ones show the power limit and
 the heat of the contender before. Ratios are medians over pairs of windows of one round. B lies by columns, as the
@@ -8,6 +8,7 @@ weights of a layer do.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -78,7 +79,8 @@ def contenders(mm: devmath.Gemm, dtype: Any, size: tuple[int, int, int]) -> tupl
     kernel = fused_kernel(mm)
 
     def ours() -> None:
-        stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+        handle = torch.cuda.current_stream().cuda_stream
+        stream = cuda.external_stream(handle) if handle else 0
         kernel[mm.grid(m, n), mm.block_dim, stream](*mm.operands(a, b, c), on_bias)
 
     def error() -> float:
@@ -179,18 +181,17 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=extents, nargs="+", default=SIZES, metavar="MxNxK")
-    parser.add_argument("--tile", type=extents, default=(128, 256, 64), metavar="MxNxK")
+    parser.add_argument("--tiles", type=extents, nargs="+", default=[(128, 256, 64)], metavar="MxNxK")
     parser.add_argument("--dtypes", nargs="+", default=["float16", "bfloat16"], choices=["float16", "bfloat16"])
     parser.add_argument("--rounds", type=int, default=7, help="windows of each contender (default: %(default)s)")
     parser.add_argument("--window", type=float, default=0.2, help="seconds of a window (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the measurements here")
     options = parser.parse_args()
     rows = []
-    for dtype in options.dtypes:
-        mm = devmath.Gemm(*options.tile, dtype, b_order="col", mainloop=True)
-        for size in options.sizes:
-            rows.append(measure(mm, getattr(torch, dtype), size, options.rounds, options.window))
-            print(table(rows[-1:]), flush=True)
+    for dtype, size, tile in itertools.product(options.dtypes, options.sizes, options.tiles):
+        mm = devmath.Gemm(*tile, dtype, b_order="col", mainloop=True)
+        rows.append(measure(mm, getattr(torch, dtype), size, options.rounds, options.window))
+        print(table(rows[-1:]), flush=True)
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
