@@ -7,7 +7,7 @@ import numpy as np
 from numba import cuda
 
 import devmath
-from tests.oracle import normal, product
+from tests.oracle import gemm_bound, normal, product
 
 ORDERS = (("row", "row"), ("row", "col"), ("col", "row"), ("col", "col"))
 
@@ -160,9 +160,7 @@ def result_dtype(mm: devmath.Gemm) -> np.dtype:
 
 def bound(mm: devmath.Gemm, result: Any) -> float:
     """Bound of the relative L2 error."""
-    by_result = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
-    by_sum = {"float64": 1e-13, "complex128": 1e-13}.get(mm.accumulator_dtype.name, 1e-5)
-    return max(by_result.get(np.dtype(result).name, 0.0), 2e-3 if mm.math == "tf32" else by_sum)
+    return max(gemm_bound(mm, result), gemm_bound(mm, mm.accumulator_dtype), 2e-3 if mm.math == "tf32" else 0)
 
 
 def expected(a: np.ndarray, b: np.ndarray, mm: devmath.Gemm, bias: np.ndarray | None = None) -> np.ndarray:

@@ -135,7 +135,7 @@ def test_random_shapes_one_after_another(rng):
     kernel = mainloop.plain(mm)
     a, b, on_a, on_b = operands(rng, mm, size, size, size)
     for _ in range(LAUNCHES):
-        m, n, k = (int(x) for x in rng.integers(0, (size, size, size), endpoint=True))
+        m, n, k = (int(x) for x in rng.integers(1, (size, size, size), endpoint=True))
         c = Output((m, n), np.float32)
         views = on_a.device[:m, :k], on_b.device[:k, :n]
         kernel[int(rng.integers(1, 40)), mm.block_dim](*mm.operands(*views, c.device))
@@ -170,8 +170,8 @@ def test_torch_tensors_and_graphs(rng):
     stream = torch.cuda.Stream()
 
     def launch():
-        handle = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
-        kernel[mm.grid(m, n), mm.block_dim, handle](*mm.operands(a, weight.T, c))
+        on_stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)  # never the default one here
+        kernel[mm.grid(m, n), mm.block_dim, on_stream](*mm.operands(a, weight.T, c))
 
     with torch.cuda.stream(stream):
         launch()
