@@ -103,6 +103,8 @@ def nvmath_tile_in_registers(m: int, n: int, k: int, dtype: Any, sums: Any, thre
     layout_a, layout_b, layout_c = mm.suggest_layout_smem_a(), mm.suggest_layout_smem_b(), mm.suggest_layout_rmem_c()
     a_size, b_size, c_size = layout_a.cosize, layout_b.cosize, layout_c.cosize
     operand, result = mm.a_value_type, mm.c_value_type
+    # Plain multiply-adds of operands that do not change would be taken out of the loop; a barrier keeps them in.
+    is_plain = np.dtype(dtype) == np.float32
 
     @cuda.jit
     def kernel(a, b, c, repeats):
@@ -116,6 +118,8 @@ def nvmath_tile_in_registers(m: int, n: int, k: int, dtype: Any, sums: Any, thre
         clear(rmem_c)
         for _ in range(repeats):
             mm.execute(smem_a, smem_b, rmem_c)
+            if is_plain:
+                cuda.syncthreads()
         copy_fragment(rmem_c, make_tensor(c[cuda.blockIdx.x], mm.get_layout_gmem_c()))
 
     return PeerKernel(kernel, tuple(mm.block_dim), mm.get_shared_storage_size_ab(layout_a, layout_b))

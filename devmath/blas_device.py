@@ -1,6 +1,6 @@
 """``devmath.Gemm``: the descriptor of matrix products inside a block, and the kernel verbs of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -286,10 +286,18 @@ class Operand(KernelConstant):
         The descriptor.
     name : {"a", "b", "c"}
         Which of its matrices.
+    is_common : bool, optional
+        Whether all products of a block share the tile. Default False.
     """
 
     desc: Gemm
     name: str
+    is_common: bool = False
+
+    @property
+    def common(self) -> "Operand":
+        """One tile for all products of a block, such as weights: loaded and waited for by the whole block."""
+        return replace(self, is_common=True)
 
     @property
     def layout(self) -> TileLayout:
@@ -313,8 +321,8 @@ class Operand(KernelConstant):
         return per_product.size_bytes if per_product else self.layout.size_bytes
 
     def per_product_on(self, arch: str | None) -> TilePerProduct | None:
-        """Where the tiles of a block's products lie on a target; None where the block computes one product."""
-        if self.desc.execution == "block":
+        """Where the tiles of a block's products lie on a target; None where there is one tile for the block."""
+        if self.desc.execution == "block" or self.is_common:
             return None
         return gemm_group.tile_per_product(self.desc.plan_on(arch), self.name)
 

@@ -66,7 +66,8 @@ def shared(operand: Any, stages: int | None = None) -> Any:
     Parameters
     ----------
     operand : Operand or FFT
-        ``mm.a``, ``mm.b`` or ``mm.c`` of a `Gemm`; or an `FFT`: its block's transforms, (ffts_per_block, n).
+        ``mm.a``, ``mm.b`` or ``mm.c`` of a `Gemm`, with several products a block one tile for each, unless it is
+        ``mm.a.common`` or ``mm.b.common``; or an `FFT`: its block's transforms, (ffts_per_block, n).
     stages : int, optional
         Return a stack of so many tiles: ``stack[s]`` is a tile for any integer s in 0 .. stages - 1, and
         ``stack.stages``, also ``len(stack)``, is their number. At least 1, and known while compiling. One stage is

@@ -26,6 +26,23 @@ def gemm_batched(mm: devmath.Gemm) -> Callable[..., Any]:
     return kernel
 
 
+def gemm_common(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``c[i] = a[i] @ b`` for a batch of a alone: kernel(a, b, c)."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b.common)
+        acc = devmath.accumulator(mm)
+        i = devmath.gemm_index(mm)
+        devmath.load(b, sb)
+        devmath.load(a, sa, i)
+        devmath.wait()
+        devmath.gemm(mm, sa, sb, acc)
+        devmath.store(acc, c, i)
+
+    return kernel
+
+
 def gemm_batched_tile(mm: devmath.Gemm) -> Callable[..., Any]:
     """``c[i] = alpha * a[i] @ b[i] + beta * c[i]`` for a batch, through tiles, by whatever blocks there are.
 

@@ -124,10 +124,10 @@ def _matrix(name: str, mm: Gemm, layout: TileLayout, argument: Argument) -> None
     """Accept a tile of just this placement, or a plain array that can hold it; for A and B one of the whole block."""
     wanted = TileOperand(layout)
     if isinstance(argument, TileOperand):
-        if not argument.layout.can_serve_as(layout):
-            _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
         if (argument.per_product or name == "c") and not _is_of_each_product(argument, mm):
             _refuse("gemm", name, f"devmath.shared(mm.{name}) of {mm!r}", argument)
+        if not argument.layout.can_serve_as(layout):
+            _refuse("gemm", name, f"{wanted} with the layout of this descriptor", argument)
     elif not _has_lines(argument, layout.dtype):
         _refuse("gemm", name, f"{wanted}, or a 1-D or 2-D C-ordered cuda.shared.array of that dtype", argument)
 

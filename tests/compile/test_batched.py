@@ -190,3 +190,11 @@ def test_wrong_uses_are_refused(function, args, sentence):
     with pytest.raises(TYPING_ERRORS) as caught:
         compile_kernel(cuda.jit(function), args, "sm_90a")
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("mm", EACH_EXECUTION, ids=repr)
+def test_products_with_one_tile_in_common_link(mm):
+    operand = array(mm.dtype, 3)
+    binary = link(batched_kernels.gemm_common(mm), (operand, array(mm.dtype), array(mm.c_dtype, 3)), "sm_90a")
+    binary.assert_clean()
+    assert binary.shared_bytes < registers(mm).shared_bytes

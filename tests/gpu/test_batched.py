@@ -170,19 +170,7 @@ def test_indices_outside_the_batch(execution, rng):
 
 def test_one_operand_of_the_block_for_all_products(rng):
     mm = devmath.Gemm(8, 8, 8, execution="warp")
-    whole = devmath.Gemm(8, 8, 8, threads=mm.threads)
-
-    @cuda.jit
-    def kernel(a, b, c):
-        sa, sb = devmath.shared(mm.a), devmath.shared(whole.b)
-        acc = devmath.accumulator(mm)
-        i = devmath.gemm_index(mm)
-        devmath.load(b, sb)
-        devmath.load(a, sa, i)
-        devmath.wait()
-        devmath.gemm(mm, sa, sb, acc)
-        devmath.store(acc, c, i)
-
+    kernel = batched_kernels.gemm_common(mm)
     a, b = oracle.normal(rng, (1003, 8, 8), np.float32), oracle.normal(rng, (8, 8), np.float32)
     host, twin = output(1003, mm)
     kernel[mm.grid(1003), mm.block_dim](on_device(a), on_device(b), twin.view(host[1:-1]))

@@ -120,26 +120,6 @@ def test_batches_of_any_strides(view, rng):
     assert relative_error(c.copy_to_host(), want) < bound(MM)
 
 
-def test_a_tile_of_the_whole_block_is_an_operand_of_each_product(rng):
-    """One B for all products."""
-
-    @cuda.jit
-    def kernel(a, b, c):
-        sa, sb = devmath.shared(MM.a), devmath.shared(BLOCK.b)
-        acc = devmath.accumulator(MM)
-        i = devmath.gemm_index(MM)
-        devmath.load(b, sb)
-        devmath.load(a, sa, i)
-        devmath.wait()
-        devmath.gemm(MM, sa, sb, acc)
-        devmath.store(acc, c, i)
-
-    a, b = normal(rng, (20, 8, 8), np.float32), normal(rng, (8, 8), np.float32)
-    c = np.full_like(a, np.nan)
-    kernel[MM.grid(20), MM.block_dim](a, b, c)
-    assert relative_error(c, product(a, b)) < bound(MM)
-
-
 def test_warps_need_not_wait_for_each_other(rng):
     """Those of the second half of the batch multiply twice as often."""
 
@@ -318,3 +298,23 @@ def test_wrong_uses_are_refused(misuse):
 
     with pytest.raises(TypingError, match=re.escape(sentence)):
         kernel[1, MM.block_dim]()
+
+
+@pytest.mark.parametrize("execution", ["warp", "thread", "block"])
+def test_one_tile_for_all_products_of_a_block(execution, rng):
+    mm = devmath.Gemm(8, 8, 8, execution=execution)
+    count = 2 * mm.gemms_per_block + 1
+    a, b = normal(rng, (count, 8, 8), np.float32), normal(rng, (8, 8), np.float32)
+    c = np.full_like(a, np.nan)
+    batched_kernels.gemm_common(mm)[mm.grid(count), mm.block_dim](a, b, c)
+    assert relative_error(c, product(a, b)) < bound(mm)
+
+
+def test_a_common_tile_holds_no_result():
+    @cuda.jit
+    def kernel(c):
+        sa, sb, sc = devmath.shared(MM.a), devmath.shared(MM.b), devmath.shared(MM.c.common)
+        devmath.gemm(MM, 1.0, sa, sb, 0.0, sc)
+
+    with pytest.raises(TypingError, match=re.escape("c must be devmath.shared(mm.c) of")):
+        kernel[1, MM.block_dim](ONES)

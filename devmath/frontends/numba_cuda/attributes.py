@@ -27,7 +27,7 @@ INT32, INT64 = ir.IntType(32), ir.IntType(64)
 #: What a kernel may read from a descriptor or an operand: numbers, tuples of numbers, dtypes, and descriptors.
 CONSTANTS = frozenset(
     (
-        *("m", "n", "k", "a", "b", "c", "threads", "block_dim", "launch_bounds", "shape", "size_bytes"),
+        *("m", "n", "k", "a", "b", "c", "threads", "block_dim", "launch_bounds", "shape", "size_bytes", "common"),
         *("dtype", "c_dtype", "accumulator_dtype"),
         *("forward", "inverse", "ffts_per_block", "elements_per_thread", "threads_per_fft"),
         *("gemms_per_block", "threads_per_gemm"),
