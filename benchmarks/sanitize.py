@@ -18,7 +18,7 @@ from numba import cuda
 from numba.cuda.core.errors import NumbaPerformanceWarning
 
 import devmath
-from tests import accumulator_kernels, batched_kernels, kernels, oracle
+from tests import accumulator_kernels, batched_kernels, kernels, mainloop, oracle
 from tests.gpu.device_arrays import on_device
 
 TOOLS = ("memcheck", "racecheck")
@@ -108,6 +108,18 @@ def accumulators(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]
         yield f"chained {first!r}, {second!r}", oracle.relative_error(e.copy_to_host(), want), 2e-3
 
 
+def whole_products(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Run mainloops by TMA and by cp.async over a few tiles of each block, the last ones past the edges."""
+    for mm in (*mainloop.FAST[:2], mainloop.FAST[8], mainloop.PORTABLE[0]):
+        m, n, k = 3 * mm.m - 8, 2 * mm.n - 8, 3 * mm.k + 8
+        a, b = mainloop.matrices(rng, mm, m, n, k)
+        da, db, c = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.full((m, n), np.nan, np.float32))
+        for name, arguments in (("operands", mm.operands(da, db, c)), ("arrays", (da, db, c))):
+            mainloop.plain(mm)[2, mm.block_dim](*arguments)
+            error = oracle.relative_error(c.copy_to_host(), mainloop.expected(a, b, mm))
+            yield f"mainloop over {name} of {mm!r}", error, mainloop.bound(mm, np.float32)
+
+
 def transforms(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     """Run each transform in registers and in a tile, with a last block that is not full."""
     for fft in FFTS:
@@ -137,7 +149,7 @@ def run_kernels() -> int:
     rng = np.random.default_rng()
     wrong = 0
     for name, error, bound in itertools.chain(
-        *(of(rng) for of in (products, batches, accumulators, transforms, convolutions))
+        *(of(rng) for of in (products, whole_products, batches, accumulators, transforms, convolutions))
     ):
         right = error < bound
         wrong += not right

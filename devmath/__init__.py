@@ -24,6 +24,7 @@ from .errors import (
     ToolchainError,
 )
 from .fft_device import FFT, fft, registers, transform_index
+from .mainloop_device import mainloop, tiles
 from .verbs import apply, load, shared, store, use_front_end, wait
 
 use_front_end(frontends.load)
@@ -52,6 +53,7 @@ __all__ = [
     "gemm",
     "gemm_index",
     "load",
+    "mainloop",
     "registers",
     "row_max",
     "row_min",
@@ -59,6 +61,7 @@ __all__ = [
     "row_vector",
     "shared",
     "store",
+    "tiles",
     "transform_index",
     "wait",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import dtypes
 from .arguments import check_choice, check_positive_integer
+from .gemm_launch import GemmLaunch
 from .layouts import TileLayout, TilePerProduct
 from .lto import arch as targets
 from .lto import gemm_group
@@ -21,7 +22,7 @@ MATH = ("ieee", "tf32", "3xtf32")
 
 
 @dataclass(frozen=True)
-class Gemm(KernelConstant):
+class Gemm(GemmLaunch, KernelConstant):
     """Product ``C = alpha * A @ B + beta * C`` of tiles in shared memory, one or several a block.
 
     Parameters
@@ -66,6 +67,9 @@ class Gemm(KernelConstant):
     gemms_per_block : int, optional
         Products that a block computes side by side, with `execution` "warp" or "thread": whole warps of them. Default:
         chosen from the extents. With "warp" and `threads` it also says how many lanes share a product.
+    mainloop : bool, optional
+        The extents are those of a tile of larger matrices, of any size: see `devmath.tiles`. `a_order` and `b_order`
+        then say how the matrices lie in global memory. Default False.
 
     Raises
     ------
@@ -102,6 +106,7 @@ class Gemm(KernelConstant):
     accumulator_dtype: Any = None
     execution: str = "block"
     gemms_per_block: int = None  # type: ignore[assignment]  # chosen where it is not given
+    mainloop: bool = False
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -113,6 +118,7 @@ class Gemm(KernelConstant):
         sums = dtypes.lookup(self.accumulator_dtype or element.accumulator, "accumulator_dtype", _sum_types(element))
         result = dtypes.lookup(self.c_dtype or sums, "c_dtype", _result_types(element, other, sums))
         check_choice("math", self.math, MATH)
+        check_choice("mainloop", self.mainloop, (False, True))
         for name in ("a_conj", "b_conj"):
             check_choice(name, getattr(self, name), (False, True))
             object.__setattr__(self, name, bool(getattr(self, name)) and element.is_complex)
@@ -128,6 +134,8 @@ class Gemm(KernelConstant):
         if self.threads is not None and (self.threads % 32 or self.threads > 1024):
             raise ValueError(f"threads must be a multiple of 32 in 32..1024, got {self.threads}")
         check_choice("execution", self.execution, gemm_group.EXECUTIONS)
+        if self.mainloop and self.execution != "block":
+            raise ValueError(f"execution must be 'block' with mainloop=True, got {self.execution!r}")
         if self.execution == "block":
             if self.gemms_per_block not in (None, 1):
                 raise ValueError(f"gemms_per_block must be 1 with execution='block', got {self.gemms_per_block}")
@@ -143,11 +151,12 @@ class Gemm(KernelConstant):
         math = "" if self.math == "ieee" else f", math={self.math!r}"
         conj = "".join(f", {x}_conj=True" for x in "ab" if getattr(self, f"{x}_conj"))
         forced = f", force_variant={self.force_variant!r}" if self.force_variant else ""
+        mainloop = ", mainloop=True" if self.mainloop else ""
         is_usual = self.accumulator_dtype.name == dtypes.lookup(self.dtype).accumulator
         sums = "" if is_usual else f", accumulator_dtype={self.accumulator_dtype}"
         shared = f"execution={self.execution!r}, gemms_per_block={self.gemms_per_block}, "
         block = ("" if self.execution == "block" else shared) + f"threads={self.threads}"
-        fields = f"{self.dtype}{b_dtype}{columns}{sums}{c_dtype}{math}{conj}{forced}, {block}"
+        fields = f"{self.dtype}{b_dtype}{columns}{sums}{c_dtype}{math}{conj}{forced}{mainloop}, {block}"
         return f"Gemm({self.m}, {self.n}, {self.k}, {fields})"
 
     def _check_memory(self, itemsize: int, products: int) -> None:
@@ -246,33 +255,6 @@ class Gemm(KernelConstant):
     def c(self) -> "Operand":
         """The C tile, for `devmath.shared`."""
         return Operand(self, "c")
-
-    @property
-    def block_dim(self) -> tuple[int, int, int]:
-        """Block to launch: ``kernel[grid, mm.block_dim]``."""
-        return (self.threads, 1, 1)
-
-    @property
-    def threads_per_gemm(self) -> int:
-        """Threads that share one product."""
-        return self.threads // self.gemms_per_block
-
-    def grid(self, count: int) -> int:
-        """Return the blocks that a batch of `count` products takes, at least 1: no grid may be empty.
-
-        Raises
-        ------
-        ValueError
-            If `count` is negative.
-        """
-        if count < 0:
-            raise ValueError(f"count must be >= 0, got {count}")
-        return max(1, -(-count // self.gemms_per_block))
-
-    @property
-    def launch_bounds(self) -> tuple[int, int]:
-        """(threads a block, blocks a multiprocessor at least) that the verbs annotate the kernel with."""
-        return (self.threads, 1)
 
 
 def _sum_types(a: dtypes.DType) -> tuple[str, ...]:

@@ -23,12 +23,17 @@ def use_front_end(load: Callable[[], ModuleType]) -> None:
     _loaders[:] = [load]
 
 
+def front_end() -> ModuleType:
+    """The front end for what Numba is set to."""
+    return _loaders[0]()
+
+
 class KernelConstant:
     """What a kernel may name: Numba asks such an object itself for its type."""
 
     @property
     def _numba_type_(self) -> Any:
-        return _loaders[0]().type_of(self)
+        return front_end().type_of(self)
 
 
 class Verb(KernelConstant):
@@ -39,7 +44,7 @@ class Verb(KernelConstant):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         name = self.__name__
-        _loaders[0]()
+        front_end()
         if name not in SIMULATED:
             raise DeviceOnlyError(f"devmath.{name} can only be called inside a @cuda.jit kernel")
         return SIMULATED[name](*args, **keywords)
@@ -116,7 +121,8 @@ def store(source: Any, target: Any, *row: Any) -> Any:
     source : tile, accumulator or registers
     target : array in global memory, or tile (of an accumulator)
     row : int
-        For the registers of a transform: which row. For a 3-D array: which of its matrices.
+        For the registers of a transform: which row. For a 3-D array: which of its matrices. For an accumulator it may
+        be a tile of `devmath.tiles`, ``store(acc, array, t)``: the part of the array that is stored to.
 
     Notes
     -----
@@ -173,7 +179,8 @@ def apply(function: Any, acc: Any, *extra: Any) -> Any:
     Parameters
     ----------
     function : device function
-        A ``@cuda.jit(device=True)`` function; row and col are counted in the tile.
+        A ``@cuda.jit(device=True)`` function; row and col are counted in the tile, or after ``apply(function, acc, t,
+        *extra)`` with a tile of `devmath.tiles` in the matrices, and elements outside of those are left out too.
     acc : accumulator, row vector or column vector
     *extra
         Passed on as they are, but vectors: of those `function` gets the value of the element's row or column. The

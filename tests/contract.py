@@ -1,5 +1,7 @@
 """The kernels that devmath promises to run as they are written here, in every tier."""
 
+import math
+
 import numpy as np
 from numba import cuda
 
@@ -7,6 +9,7 @@ import devmath
 from tests.oracle import normal, product, relative_error, transform
 
 mm = devmath.Gemm(m=32, n=32, k=64, dtype=np.float32)
+layer = devmath.Gemm(m=128, n=256, k=64, dtype=np.float16, b_order="col", mainloop=True)
 fft = devmath.FFT(256, dtype=np.complex64)
 
 
@@ -42,6 +45,26 @@ def product_with_epilog(a, b, c, bias):
     devmath.store(acc, c)
 
 
+@cuda.jit(device=True)
+def gelu(x):
+    inner = np.float32(0.7978845608) * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + math.tanh(inner))
+
+
+@cuda.jit(device=True)
+def gelu_bias(x, row, col, bias):
+    return gelu(x + bias[col])
+
+
+@cuda.jit
+def linear(a, b, c, bias):
+    acc = devmath.accumulator(layer)
+    for t in devmath.tiles(layer, a, b, c):
+        devmath.mainloop(layer, t, acc)
+        devmath.apply(gelu_bias, acc, t, bias)
+        devmath.store(acc, c, t)
+
+
 @cuda.jit
 def convolve(x, h, y):
     v = devmath.registers(fft)
@@ -69,6 +92,17 @@ def check_product_with_epilog(rng: np.random.Generator) -> None:
     assert relative_error(c, np.maximum(once + bias, 0)) < 1e-5
 
 
+def check_linear(rng: np.random.Generator) -> None:
+    m, n, k = 150, 300, 100
+    a, b = normal(rng, (m, k), np.float16), np.asarray(normal(rng, (k, n), np.float16), order="F")
+    bias, c = normal(rng, (n,), np.float32), cuda.to_device(np.full((m, n), np.nan, np.float32))
+    operands = layer.operands(cuda.to_device(a), cuda.to_device(b), c)
+    linear[layer.grid(m, n), layer.block_dim](*operands, cuda.to_device(bias))
+    x = product(a, b) + bias
+    want = x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))) / 2
+    assert relative_error(c.copy_to_host(), want) < 1e-5
+
+
 def check_convolve(rng: np.random.Generator) -> None:
     x, h = normal(rng, (2 * fft.ffts_per_block + 1, 256), np.complex64), normal(rng, (256,), np.complex64)
     y = np.full_like(x, np.nan)
@@ -76,4 +110,4 @@ def check_convolve(rng: np.random.Generator) -> None:
     assert relative_error(y, transform(transform(x) * h, inverse=True)) < 1e-5
 
 
-CHECKS = (check_tile_product, check_product_with_epilog, check_convolve)
+CHECKS = (check_tile_product, check_product_with_epilog, check_linear, check_convolve)

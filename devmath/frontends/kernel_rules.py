@@ -9,21 +9,29 @@ from ..lto.arch import shared_memory_limit_bytes
 from .rules import TypingError
 
 
-def agree_on_threads(first: Gemm | FFT, other: Gemm | FFT, error: type[Exception] = TypingError) -> None:
+def launch_bounds(desc: Gemm | FFT, arch: str | None) -> tuple[int, int]:
+    """Threads a block on a target, and blocks that a multiprocessor shall hold at least."""
+    return desc.launch_bounds_on(arch) if isinstance(desc, Gemm) else desc.launch_bounds
+
+
+def agree_on_threads(
+    first: Gemm | FFT, other: Gemm | FFT, error: type[Exception] = TypingError, arch: str | None = None
+) -> None:
     """Refuse two descriptors that are made for blocks of different sizes."""
-    if first.threads != other.threads:
+    threads, others = launch_bounds(first, arch)[0], launch_bounds(other, arch)[0]
+    if threads != others:
         raise error(
-            f"descriptors of one kernel must agree on the threads of a block, got {first.threads} for {first!r} and"
-            f" {other.threads} for {other!r}: set threads=, gemms_per_block= or ffts_per_block="
+            f"descriptors of one kernel must agree on the threads of a block, got {threads} for {first!r} and"
+            f" {others} for {other!r}: set threads=, gemms_per_block= or ffts_per_block="
         )
 
 
-def block_of(desc: Gemm | FFT, block_dim: tuple[int, ...]) -> None:
+def block_of(desc: Gemm | FFT, block_dim: tuple[int, ...], arch: str | None = None) -> None:
     """Refuse a block that has not exactly the threads of a descriptor."""
-    threads = math.prod(block_dim)
-    if threads != desc.threads:
+    threads, wanted = math.prod(block_dim), launch_bounds(desc, arch)[0]
+    if threads != wanted:
         raise LaunchError(
-            f"the block must have {desc.threads} threads (block_dim of {desc!r}), got {threads} from block {block_dim}"
+            f"the block must have {wanted} threads (block_dim of {desc!r}), got {threads} from block {block_dim}"
         )
 
 

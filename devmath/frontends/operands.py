@@ -131,6 +131,27 @@ class ArrayOperand:
 
 
 @dataclass(frozen=True, eq=False)
+class MappedOperand(ArrayOperand):
+    """An array that ``desc.operands`` returned as its matrix `name`, with a tensor map."""
+
+    desc: Gemm
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} of the operands of {self.desc!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class TileIndexOperand:
+    """A tile of `devmath.tiles`."""
+
+    desc: Gemm
+
+    def __str__(self) -> str:
+        return f"a tile of devmath.tiles({self.desc!r})"
+
+
+@dataclass(frozen=True, eq=False)
 class OtherOperand:
     """Anything else. `kind` is "integer", "real", "complex", "device function" or "other"; a bool is other.
 
@@ -147,5 +168,14 @@ class OtherOperand:
 
 
 Argument = (
-    Gemm | FFT | Operand | TileOperand | StackOperand | FragmentOperand | VectorOperand | ArrayOperand | OtherOperand
+    Gemm
+    | FFT
+    | Operand
+    | TileOperand
+    | StackOperand
+    | FragmentOperand
+    | VectorOperand
+    | TileIndexOperand
+    | ArrayOperand
+    | OtherOperand
 )

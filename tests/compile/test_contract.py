@@ -5,7 +5,7 @@ import pytest
 from tests import contract
 from tests.compile.harness import array, link
 
-REAL, COMPLEX = array("float32"), array("complex64")
+HALF, REAL, COMPLEX = array("float16"), array("float32"), array("complex64")
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120a"])
@@ -14,6 +14,7 @@ REAL, COMPLEX = array("float32"), array("complex64")
     [
         (contract.tile_product, (REAL, REAL, REAL)),
         (contract.product_with_epilog, (REAL, REAL, REAL, array("float32", 1))),
+        (contract.linear, (HALF, HALF, REAL, array("float32", 1))),
         (contract.convolve, (COMPLEX, array("complex64", 1), COMPLEX)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -298,6 +298,7 @@ VERBS = {
     "fft": (TRANSFORM, None), "apply": (None, None), "gemm_index": (MM,), "convert": (None, np.float16),
     "row_vector": (MM, 0.0), "col_vector": (MM, 0.0),
     **{f"{axis}_{operation}": (None,) for axis in ("row", "col") for operation in ("max", "min", "sum")},
+    "tiles": (MM, None, None, None), "mainloop": (MM, None, None),
 }  # fmt: skip
 
 

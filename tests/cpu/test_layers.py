@@ -11,7 +11,7 @@ PACKAGE = ROOT / "devmath"
 LAYERS = (
     {"arguments", "dtypes", "errors", "fragments", "layouts"},
     {"lto", "verbs"},
-    {"blas_device", "fft_device", "accumulator_device"},
+    {"accumulator_device", "blas_device", "fft_device", "gemm_launch", "mainloop_device"},
     {"frontends"},
     {"__init__", "__main__"},
 )

@@ -1,7 +1,7 @@
 """Verbs on accumulators as code: conversion, reductions, vectors of rows and columns, functions of the user's own."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,6 +20,7 @@ from .attributes import block_rank, emit_digits, read_element, write_element
 from .kernel import exchange_buffer
 from .linking import call_unit
 from .lowering import lowered, registers, text_of
+from .mainloop import TileBounds, TileIndexType
 from .signatures import applied_types
 from .types import FragmentType, VectorType
 
@@ -82,7 +83,11 @@ for _vector in VECTORS:
 @lowered(verbs.apply)
 def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
     function_type, acc = sig.args[:2]
-    call_signature = function_type.get_call_type(context.typing_context, applied_types(acc, sig.args[2:]), {})
+    extra_types, values, tile = sig.args[2:], args[2:], None
+    if values and isinstance(extra_types[0], TileIndexType):
+        tile = TileBounds(builder, extra_types[0], values[0])
+        extra_types, values = extra_types[1:], values[1:]
+    call_signature = function_type.get_call_type(context.typing_context, applied_types(acc, extra_types), {})
     call = context.get_function(function_type, call_signature)
     context.add_linking_libs(getattr(call, "libs", ()))
     is_vector = isinstance(acc, VectorType)
@@ -95,16 +100,17 @@ def lower_apply(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
             index = seen_along(ty.argument.axis, fragment).row_of_register.slots(register)
         return builder.gep(first, [INT64(index)])
 
-    for register, place, inside in _places(builder, acc.map, is_vector):
-        with builder.if_then(inside) if inside is not None else nullcontext():
-            address = element(acc, args[1], register)
-            extra = [
-                read_element(context, builder, ty, element(ty, value, register)) if _is_vector(ty) else value
-                for ty, value in zip(sig.args[2:], args[2:], strict=True)
-            ]
-            result = call(builder, (read_element(context, builder, acc, address), *place, *extra))
-            result = context.cast(builder, result, call_signature.return_type, acc.value)
-            write_element(context, builder, acc, result, address)
+    def replace(register: int, place: list[ir.Value]) -> None:
+        address = element(acc, args[1], register)
+        extra = [
+            read_element(context, builder, ty, element(ty, value, register)) if _is_vector(ty) else value
+            for ty, value in zip(extra_types, values, strict=True)
+        ]
+        result = call(builder, (read_element(context, builder, acc, address), *place, *extra))
+        result = context.cast(builder, result, call_signature.return_type, acc.value)
+        write_element(context, builder, acc, result, address)
+
+    _replace_all(builder, acc.map, is_vector, tile, replace)
     return context.get_dummy_value()
 
 
@@ -112,12 +118,46 @@ def _is_vector(ty: types.Type) -> bool:
     return isinstance(ty, VectorType)
 
 
+def _replace_all(
+    builder: ir.IRBuilder,
+    fragment: FragmentMap,
+    of_rows: bool,
+    tile: TileBounds | None,
+    replace: Callable[[int, list[ir.Value]], None],
+) -> None:
+    """Call `replace` for each register, or one of each row, with the place of its element, and emit what it emits.
+
+    With a tile of a whole matrix there are two copies of the code: most tiles lie inside, and need no checks.
+    """
+
+    def emit(bounds: list[ir.Value] | None) -> None:
+        for register, place, inside in _places(builder, fragment, of_rows, bounds):
+            starts = () if tile is None else (tile.row, tile.col)
+            in_matrices = [_add(builder, *pair) for pair in zip(starts, place, strict=True)] if starts else place
+            with builder.if_then(inside) if inside is not None else nullcontext():
+                replace(register, in_matrices)
+
+    if tile is None or not fragment.always_in_bounds:
+        emit(None if tile is None else [tile.rows, tile.cols])
+        return
+    with builder.if_else(tile.is_whole) as (whole, edge):
+        with whole:
+            emit(None)
+        with edge:
+            emit([tile.rows, tile.cols])
+
+
+def _add(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Sum of indices: neither is negative, nor their sum too large."""
+    return builder.add(x, y, flags=("nuw", "nsw"))
+
+
 def _places(
-    builder: ir.IRBuilder, fragment: FragmentMap, of_rows: bool
+    builder: ir.IRBuilder, fragment: FragmentMap, of_rows: bool, bounds: list[ir.Value] | None
 ) -> Iterator[tuple[int, list[ir.Value], ir.Value | None]]:
     """Each register, or one of each row: its number, its row and column, whether that is in the tile; None for always.
 
-    Of rows: the row alone.
+    Of rows: the row alone. `bounds` are the rows and columns of the tile where those of the fragment are too many.
     """
     rank = block_rank(builder)
     axes = [(fragment.rows, fragment.row_of_thread, fragment.row_of_register)]
@@ -126,13 +166,12 @@ def _places(
         axes.append((fragment.cols, fragment.col_of_thread, fragment.col_of_register))
         numbers = list(range(fragment.size))
     of_thread = [builder.zext(emit_digits(builder, digits, rank), INT64) for _, digits, _ in axes]
-    is_whole = all(thread.maximum + register.maximum < extent for extent, thread, register in axes)
+    is_whole = bounds is None and all(thread.maximum + register.maximum < extent for extent, thread, register in axes)
     for number in numbers:
         place = [
-            builder.add(first, INT64(register(number)), flags=("nuw", "nsw"))
+            _add(builder, first, INT64(register(number)))
             for first, (_, _, register) in zip(of_thread, axes, strict=True)
         ]
-        checks = [
-            builder.icmp_unsigned("<", index, INT64(extent)) for index, (extent, *_) in zip(place, axes, strict=True)
-        ]
+        extents = bounds or [INT64(extent) for extent, *_ in axes]
+        checks = [builder.icmp_unsigned("<", index, extent) for index, extent in zip(place, extents, strict=True)]
         yield number, place, None if is_whole else functools.reduce(builder.and_, checks)

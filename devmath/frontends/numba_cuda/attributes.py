@@ -19,7 +19,7 @@ from ...layouts import CHUNK_BYTES, TileLayout
 from ...lto import tile_source
 from ...lto.unit import Unit
 from .. import rules
-from .linking import call_unit
+from .linking import call_unit, target_arch
 from .types import ConstantType, FragmentType, StackType, TileType, VectorType, argument, converts_to, numba_type
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
@@ -54,6 +54,9 @@ class _ConstantAttributes(AttributeTemplate):
 
 
 def _constant_of_descriptor(ty: ConstantType, attribute: str) -> Any:
+    if isinstance(ty.value, Gemm) and attribute in ("block_dim", "launch_bounds"):
+        bounds = ty.value.launch_bounds_on(target_arch())
+        return bounds if attribute == "launch_bounds" else (bounds[0], 1, 1)
     return getattr(ty.value, attribute, None) if attribute in CONSTANTS else None
 
 

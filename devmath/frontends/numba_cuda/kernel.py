@@ -53,10 +53,11 @@ def annotate(context: Any, builder: ir.IRBuilder, desc: Gemm | FFT, transforms: 
     registers. `transforms` counts the transforms that this call adds: from the second on a kernel has a filter or a
     window to keep beside the data, and gets up to a third more (64 registers spill in a convolution of 4096 points).
     """
-    threads, min_blocks = desc.launch_bounds
+    arch = target_arch()
+    threads, min_blocks = kernel_rules.launch_bounds(desc, arch)
     requirements = requirements_of(context.active_code_library)
-    requirements.owner = requirements.owner or desc
-    kernel_rules.agree_on_threads(requirements.owner, desc)
+    requirements.owner, requirements.arch = requirements.owner or desc, arch
+    kernel_rules.agree_on_threads(requirements.owner, desc, arch=arch)
     if not in_kernel():
         return
     annotations = builder.module.namedmetadata.get("nvvm.annotations")

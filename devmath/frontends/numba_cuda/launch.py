@@ -15,6 +15,7 @@ from ...blas_device import Gemm
 from ...errors import LaunchError, PerformanceWarning
 from ...fft_device import FFT
 from .. import kernel_rules
+from .matrices import MappedType, take_matrices
 
 DYNAMIC_ALIGNMENT = 1024  # the widest swizzle pattern of the hardware repeats every 1024 bytes
 
@@ -27,6 +28,10 @@ class Requirements:
     ----------
     owner : Gemm or FFT or None
         The first descriptor, whose threads the block must have.
+    arch : str or None
+        The target.
+    has_mainloop : bool
+        Whether there is a loop over tiles.
     min_blocks : int
         Blocks that a multiprocessor shall hold at least.
     transforms : int
@@ -40,6 +45,8 @@ class Requirements:
     """
 
     owner: Gemm | FFT | None = None
+    arch: str | None = None
+    has_mainloop: bool = False
     min_blocks: int = 0
     transforms: int = 0
     shared_bytes: int = 0
@@ -66,10 +73,12 @@ def _collect(kernel: Any) -> Requirements | None:
     if not found:
         return None
     owners = [requirements.owner for requirements in found if requirements.owner]
+    arch = next((requirements.arch for requirements in found if requirements.arch), None)
     for other in owners[1:]:
-        kernel_rules.agree_on_threads(owners[0], other, LaunchError)
+        kernel_rules.agree_on_threads(owners[0], other, LaunchError, arch)
+    has_mainloop = any(requirements.has_mainloop for requirements in found)
     dynamic_bytes = sum(requirements.dynamic_bytes for requirements in found)
-    return Requirements(owners[0] if owners else None, dynamic_bytes=dynamic_bytes)
+    return Requirements(owners[0] if owners else None, arch, has_mainloop, dynamic_bytes=dynamic_bytes)
 
 
 def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int) -> int:
@@ -82,14 +91,23 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
     """
     if not hasattr(kernel, "devmath_requirements"):
         kernel.devmath_requirements = _collect(kernel)
+        if _may_get_matrices(kernel):
+            take_matrices(kernel)
     requirements = kernel.devmath_requirements
     if requirements is None:
         return shared_bytes
     if requirements.owner:
-        kernel_rules.block_of(requirements.owner, tuple(block_dim))
+        kernel_rules.block_of(requirements.owner, tuple(block_dim), requirements.arch)
     if not requirements.dynamic_bytes:
         return shared_bytes
     return rounded_up(shared_bytes, DYNAMIC_ALIGNMENT) + requirements.dynamic_bytes
+
+
+def _may_get_matrices(kernel: Any) -> bool:
+    """Whether a kernel may be launched with what `Gemm.operands` returned."""
+    requirements = kernel.devmath_requirements
+    has_maps = any(isinstance(ty, MappedType) for ty in kernel.argument_types)
+    return has_maps or bool(requirements and requirements.has_mainloop)
 
 
 def _install() -> None:

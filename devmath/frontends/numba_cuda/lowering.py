@@ -25,6 +25,7 @@ from .. import plain_array_rules
 from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
+from .mainloop import TileIndexType, can_store_boxes, join_lanes, part_of, store_boxes
 from .plain_arrays import inspect, line_distance, require
 from .types import ConstantType, FragmentType, StackType, TileType, VectorType, element_name
 
@@ -272,7 +273,14 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         text = text_of(tile_source.store_fragment_to_tile, source.map, source.dtype, target.layout)
         call_unit(context, builder, Unit.render(f"store_fragment_to_tile_{source.dtype.name}", text), args)
         return context.get_dummy_value()
-    array, dtype = _global_array(context, builder, target, *args[1:]), BY_NAME[element_name(target)]
+    at_tile = len(args) == 3 and isinstance(sig.args[2], TileIndexType)
+    if at_tile and can_store_boxes(*sig.args):
+        store_boxes(context, builder, sig, args)
+        return context.get_dummy_value()
+    index = () if at_tile else args[2:]
+    array, dtype = _global_array(context, builder, target, args[1], *index), BY_NAME[element_name(target)]
+    if at_tile:
+        array = part_of(builder, args[2], array)
     if isinstance(source, TileType):
         if source.per_product:
             text = text_of(tile_source.store_tile_of_product, source.layout, source.per_product, dtype)
@@ -286,6 +294,8 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         text = text_of(fft_units.store_registers, source.desc.plan)
         unit = Unit.render(f"store_fft_{source.desc.n}_{dtype.name}", text)
         call_unit(context, builder, unit, [args[0], array[0], args[2], *array[1:]])
+    if at_tile:
+        join_lanes(builder)
     return context.get_dummy_value()
 
 

@@ -7,12 +7,13 @@ from typing import Any
 from numba.cuda import types
 from numba.cuda.typing.templates import AbstractTemplate, Signature, signature
 
-from ... import accumulator_device, blas_device, fft_device, verbs
+from ... import accumulator_device, blas_device, fft_device, mainloop_device, verbs
 from ...accumulator_device import REDUCTIONS, VECTORS
 from ...blas_device import Operand
 from ...verbs import Verb
-from .. import call_rules, rules, vector_rules
+from .. import call_rules, mainloop_rules, rules, vector_rules
 from .linking import target_arch
+from .mainloop import TileIndexType, TilesType, is_mapped
 from .types import FragmentType, StackType, TileType, VectorType, argument, converts_to, dtype_of, numba_type
 
 #: Numba's type of each verb.
@@ -112,14 +113,21 @@ def type_load(context: Any, source: types.Type, target: types.Type, *row: types.
 
 @typed(verbs.store)
 def type_store(context: Any, source: types.Type, target: types.Type, *row: types.Type) -> Signature:
+    if len(row) == 1 and isinstance(row[0], TileIndexType):
+        mainloop_rules.store_at(argument(source), argument(target), row[0].argument, target_arch())
+        return signature(types.none, source, target, *row)
     rules.store(argument(source), argument(target), *map(argument, row))
     return signature(types.none, source, target, *(types.intp for _ in row))
 
 
 @typed(verbs.apply)
 def type_apply(context: Any, function: types.Type, acc: types.Type, *extra: types.Type) -> Signature:
-    vector_rules.apply(argument(function), argument(acc), *map(argument, extra))
-    result = function.get_call_type(context, applied_types(acc, extra), {}).return_type
+    passed = extra
+    if extra and isinstance(extra[0], TileIndexType):
+        mainloop_rules.accumulator_of("apply", argument(acc), extra[0].argument, target_arch())
+        passed = extra[1:]
+    vector_rules.apply(argument(function), argument(acc), *map(argument, passed))
+    result = function.get_call_type(context, applied_types(acc, passed), {}).return_type
     if not converts_to(context, result, acc):
         rules.refuse_result(acc.argument, argument(result))
     return signature(types.none, function, acc, *extra)
@@ -154,3 +162,15 @@ for _reduction in REDUCTIONS:
     _type_reduction(_reduction)
 for _vector in VECTORS:
     _type_vector(_vector)
+
+
+@typed(mainloop_device.tiles)
+def type_tiles(context: Any, desc: types.Type, a: types.Type, b: types.Type, c: types.Type) -> Signature:
+    mm = mainloop_rules.tiles(argument(desc), *map(argument, (a, b, c)), arch=target_arch())
+    return signature(TilesType(TileIndexType(mm, is_mapped(a, b))), desc, a, b, c)
+
+
+@typed(mainloop_device.mainloop)
+def type_mainloop(context: Any, desc: types.Type, tile: types.Type, acc: types.Type) -> Signature:
+    mainloop_rules.mainloop(argument(desc), argument(tile), argument(acc), target_arch())
+    return signature(types.none, desc, tile, acc)

@@ -171,7 +171,7 @@ def argument(ty: types.Type) -> operands.Argument:
     """What an argument of type `ty` is, to the rules."""
     if isinstance(ty, ConstantType):
         return ty.value
-    if isinstance(ty, TileType | StackType | FragmentType | VectorType):
+    if hasattr(ty, "argument"):  # one of ours
         return ty.argument
     if isinstance(ty, types.Array):
         return operands.ArrayOperand(ty.ndim, element_name(ty), ty.layout, ty.mutable)

@@ -7,12 +7,13 @@ import numpy as np
 
 from ...accumulator_device import REDUCTIONS, VECTORS
 from ...dtypes import DType, lookup
-from .. import rules, vector_rules
+from .. import mainloop_rules, rules, vector_rules
 from ..operands import VectorOperand, seen_along
 from .block import Thread, current_thread
 from .bodies import reserve, sharers, simulated, together
 from .calls import Call
 from .fragment import Fragment, Vector, gathered, held
+from .mainloop import TileIndex
 from .values import argument, converts_to, element, wide_type
 from .values import convert as rounded
 
@@ -99,13 +100,19 @@ for _verb in VECTORS:
 @simulated
 def apply(function: Any, acc: Any, *extra: Any) -> None:
     current_thread("apply")
+    inside, origin = acc.inside if isinstance(acc, Fragment | Vector) else (), (0, 0)
+    if extra and isinstance(extra[0], TileIndex):
+        tile, extra = extra[0], extra[1:]
+        mainloop_rules.accumulator_of("apply", argument(acc), tile)
+        inside, origin = tile.inside(acc), (tile.row, tile.col)
     vector_rules.apply(argument(function), argument(acc), *map(argument, extra))
     is_vector = isinstance(acc, Vector)
     fragment = seen_along(acc.axis, acc.map) if is_vector else acc.map
-    for slot in np.flatnonzero(acc.inside):
+    for slot in np.flatnonzero(inside):
         # A vector's value goes with any register of its row.
         register = acc.map.row_of_register.holder(int(slot)) if is_vector else int(slot)
-        place = (int(acc.rows[slot]),) if is_vector else (int(acc.rows[slot]), int(acc.cols[slot]))
+        row, col = origin[0] + int(acc.rows[slot]), 0 if is_vector else origin[1] + int(acc.cols[slot])
+        place = (row,) if is_vector else (row, col)
         others = (x.of_register(fragment, register) if isinstance(x, Vector) else x for x in extra)
         result = function(element(acc.values[slot], acc.dtype), *place, *others)
         if not converts_to(result, acc.dtype):

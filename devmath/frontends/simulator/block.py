@@ -73,9 +73,20 @@ class _AbortedError(Exception):
 
 
 class Thread(kernel.BlockThread):
-    """One CUDA thread. ``thread_id`` is its rank in the block, x running fastest."""
+    """One CUDA thread. ``thread_id`` is its rank in the block, x running fastest.
+
+    Attributes
+    ----------
+    has_mainloop : bool
+        Whether it has entered a loop over tiles.
+    open_loop : Call or None
+        That loop, until it has come to its end.
+    """
 
     _manager: "Block"
+    has_mainloop: bool = False
+    open_loop: Call | None = None
+    exception: Any
 
     @cached_property
     def held(self) -> dict[Any, Any]:
@@ -89,6 +100,9 @@ class Thread(kernel.BlockThread):
     def run(self) -> None:
         try:
             super().run()
+            if self.open_loop and self.exception is None:
+                message = f"the loop over {self.open_loop} must run to its end, got a thread that left it"
+                self.exception = (SimulationError(message), None)
         except Exception as error:
             # Numba builds the error anew from one string, to name the thread. Not every class can be built so.
             original = error.__context__ or error
@@ -107,6 +121,8 @@ class Block(kernel.BlockManager):
     ----------
     size : int
         Threads of the block.
+    blocks : int
+        Blocks of the grid along x.
     lock : threading.RLock
         Guards everything that threads share.
     team : Team
@@ -123,7 +139,7 @@ class Block(kernel.BlockManager):
 
     def __init__(self, f: Callable[..., Any], grid_dim: Any, block_dim: Any, debug: bool):
         super().__init__(f, grid_dim, block_dim, debug)
-        self.size = math.prod(block_dim)
+        self.size, self.blocks = math.prod(block_dim), grid_dim[0]
         self.lock = threading.RLock()
         self.team = Team("the block", range(self.size))
         starts = range(0, self.size, _WARP)

@@ -14,6 +14,7 @@ from ...lto.arch import ARCHITECTURES, shared_memory_limit_bytes
 from ...lto.gemm_register_operand import lies_as_operand
 from ...verbs import SIMULATED
 from .. import call_rules, kernel_rules, rules
+from . import mainloop
 from .block import Block, Thread, current_thread
 from .calls import Call, line_of_call
 from .fragment import Fragment, coordinates, gathered, held, owners, registers_of
@@ -31,6 +32,10 @@ def simulated(body: Callable[..., Any]) -> Callable[..., Any]:
 
     SIMULATED[body.__name__] = checked
     return checked
+
+
+simulated(mainloop.tiles)
+simulated(mainloop.mainloop)
 
 
 @simulated
@@ -187,6 +192,9 @@ def _exists(fragment: Fragment, other: Tile | np.ndarray, rows: np.ndarray) -> n
 @simulated
 def store(source: Any, target: Any, *row: Any) -> None:
     thread = current_thread("store")
+    if len(row) == 1 and isinstance(row[0], mainloop.TileIndex):
+        _store_fragment(Call.here("devmath.store"), source, mainloop.store_at(source, target, row[0]), source.rows)
+        return
     rules.store(argument(source), argument(target), *map(argument, row))
     call = Call.here("devmath.store")
     if isinstance(source, Fragment):

@@ -59,6 +59,7 @@ class _TypeOf:
 def argument(value: Any) -> operands.Argument:
     """What a value is to the rules."""
     held = operands.TileOperand | operands.StackOperand | operands.FragmentOperand | operands.VectorOperand
+    held |= operands.TileIndexOperand
     if isinstance(value, Gemm | FFT | Operand | held):
         return value
     array = unwrap(value)
