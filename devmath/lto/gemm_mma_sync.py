@@ -20,10 +20,8 @@ def plan(problem: GemmProblem) -> GemmPlan:
     if threads is None:
         threads = default_threads(m, n, 1, MAX_ACCUMULATOR_WORDS)
     # A float8 number takes a register of its size, and where there is no instruction for it two of them, as a half.
-    is_float8 = a.itemsize == 1 and not a.is_integer
-    tiling = warp_tiling(problem, threads, _MMA_CYCLES[a.itemsize], (32 // a.itemsize,), 2 if is_float8 else 1)
-    # Where fragments of float8 turn into halves no registers are left to load ahead.
-    unroll = ", 1" if is_float8 else ""
+    registers = 2 if a.itemsize == 1 and not a.is_integer else 1
+    tiling = warp_tiling(problem, threads, _MMA_CYCLES[a.itemsize], (32 // a.itemsize,), registers)
     rows, cols = tiling.reach(m, n)
     depth = round_up(k, tiling.k_step)
     return GemmPlan(
@@ -35,7 +33,7 @@ def plan(problem: GemmProblem) -> GemmPlan:
         b=swizzled_layout(b, k, n, b_order, (depth, cols)),
         c=_c_layout(problem.c, m, n, problem.orders[2]),
         fragment=tiling.fragment(m, n),
-        template=f"MmaSyncBlock<Fragment, {tiling.row_blocks}, {tiling.col_blocks}, {a.itemsize}{unroll}>",
+        template=f"MmaSyncBlock<Fragment, {tiling.row_blocks}, {tiling.col_blocks}, {a.itemsize}>",
     )
 
 

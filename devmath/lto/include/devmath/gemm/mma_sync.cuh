@@ -135,8 +135,8 @@ struct MmaSync {
 };
 
 /// kColBlocks is 1 or even. Up to 128 instructions an iteration, so that loads run ahead of the multiplies.
-template <typename Fragment, int kRowBlocks, int kColBlocks, int kItemBytes = 2,
-          int kUnroll = kRowBlocks * kColBlocks < 8 ? 16 : 128 / (kRowBlocks * kColBlocks)>
-using MmaSyncBlock = WarpTileBlock<Fragment, kRowBlocks, kColBlocks, MmaSync<kItemBytes>, kUnroll>;
+template <typename Fragment, int kRowBlocks, int kColBlocks, int kItemBytes = 2>
+using MmaSyncBlock = WarpTileBlock<Fragment, kRowBlocks, kColBlocks, MmaSync<kItemBytes>,
+                                   kRowBlocks * kColBlocks < 8 ? 16 : 128 / (kRowBlocks * kColBlocks)>;
 
 }  // namespace devmath
