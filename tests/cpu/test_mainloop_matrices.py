@@ -85,6 +85,13 @@ def test_matrices_that_tma_cannot_take_stay_arrays(name):
     assert mapped_names(MM.operands(*arrays)) == names
 
 
+@pytest.mark.parametrize("columns", [1, 7, 513, 519])
+def test_a_result_whose_lines_end_inside_16_bytes_gets_no_map(columns):
+    """TMA would store the rest of the last 16 bytes too, over whatever lies there."""
+    found = MM.operands(row(M, K), col(K, columns), row(M, columns, pitch=2048))
+    assert mapped_names(found) == "ab"
+
+
 def test_other_targets_have_no_maps(monkeypatch):
     monkeypatch.setattr(matrices, "current_arch", lambda: "sm_80")
     assert mapped_names(MM.operands(row(M, K), col(K, N), row(M, N))) == ""

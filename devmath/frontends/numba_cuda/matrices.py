@@ -195,7 +195,11 @@ def _place(desc: Gemm, arrays: tuple[Any, ...]) -> tuple[Placement, ...]:
     for name, order in (("a", desc.a_order), ("b", desc.b_order)):
         mainloop_rules.order_of(name, order, found[name].shape, found[name].strides, found[name].dtype.itemsize)
     boxes = desc.mainloop_on(current_arch()).boxes(BY_NAME[found["c"].dtype.name])
-    mapped = {name: box for name, box in boxes.items() if _can_be_mapped(found[name], box)}
+    mapped = {
+        name: box
+        for name, box in boxes.items()
+        if _can_be_mapped(found[name], box) and (name != "c" or _ends_with_a_granule(found[name], box))
+    }
     # No box of an empty matrix is ever read, but its map must name memory that exists.
     somewhere = next((x.pointer for x in found.values() if x.pointer and x.pointer % TMA_ALIGNMENT == 0), None)
     if {"a", "b"} <= set(mapped) and somewhere:
@@ -243,6 +247,15 @@ def _can_be_mapped(matrix: Placement, box: Box) -> bool:
         return False
     pitch = _pitch_bytes(matrix, box)
     return pitch > 0 and (matrix.pointer | pitch) % TMA_ALIGNMENT == 0
+
+
+def _ends_with_a_granule(matrix: Placement, box: Box) -> bool:
+    """Whether TMA can store a matrix: it clips a line by 16 bytes, and would write over what follows a shorter end.
+
+    Seen on an H200. Boxes that are loaded are clipped by elements.
+    """
+    length = matrix.shape[1 if box.order == "row" else 0]
+    return length * matrix.dtype.itemsize % TMA_ALIGNMENT == 0
 
 
 def _pitch_bytes(matrix: Placement, box: Box) -> int:
