@@ -1,5 +1,6 @@
 """How a product is launched: the threads of a block, the blocks of a grid, and the operands of a whole product."""
 
+from abc import abstractmethod
 from functools import cache
 from typing import Any
 
@@ -18,9 +19,9 @@ class GemmLaunch:
     gemms_per_block: int
     mainloop: bool
 
+    @abstractmethod
     def plan_on(self, arch: str | None) -> GemmPlan:
         """How the variant in charge on a target lays out tiles and registers."""
-        raise NotImplementedError
 
     def mainloop_on(self, arch: str | None) -> MainloopPlan:
         """How operands reach the tile on a target, such as "sm_90a"; None stands for the simulator.

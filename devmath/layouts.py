@@ -8,6 +8,11 @@ from .dtypes import DType
 CHUNK_BYTES = 16  # the widest access to shared memory, and the unit of every swizzle
 
 
+def round_up(extent: int, unit: int) -> int:
+    """Return the least multiple of `unit` that is not below `extent`."""
+    return -(-extent // unit) * unit
+
+
 @dataclass(frozen=True)
 class TileLayout:
     """Placement of a ``rows x cols`` tile in shared memory.
@@ -74,7 +79,7 @@ class TileLayout:
     @property
     def stage_bytes(self) -> int:
         """Bytes from one tile of a stack to the next, which is aligned as well."""
-        return -(-self.size_bytes // self.alignment_bytes) * self.alignment_bytes
+        return round_up(self.size_bytes, self.alignment_bytes)
 
     def can_serve_as(self, wanted: "TileLayout") -> bool:
         """Whether a tile of this layout is also one of `wanted`: elements in the same places, no less memory."""
@@ -116,4 +121,4 @@ class TilePerProduct:
     @property
     def size_bytes(self) -> int:
         """Shared memory that all of them take, in whole lines of all banks, so that another set may follow."""
-        return -(-self.count * self.stride_bytes // 128) * 128
+        return round_up(self.count * self.stride_bytes, 128)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from ..layouts import CHUNK_BYTES, TileLayout, TilePerProduct
+from ..layouts import CHUNK_BYTES, TileLayout, TilePerProduct, round_up
 from .gemm_plan import WARP, GemmPlan
 
 EXECUTIONS = ("block", "warp", "thread")
@@ -83,9 +83,8 @@ def tile_per_product(plan: GemmPlan, name: str) -> TilePerProduct:
     The products of a warp read together, each at the same place of its own tile. So tiles are as far apart as keeps
     those reads in different banks.
     """
-    layout, count = getattr(plan, name), plan.problem.gemms_per_block
-    strides = _strides(plan, layout)
-    return TilePerProduct(plan.threads, count, min(strides, key=lambda stride: _wavefronts(plan, name, stride)))
+    _, stride_bytes = _best_stride(plan, name)
+    return TilePerProduct(plan.threads, plan.problem.gemms_per_block, stride_bytes)
 
 
 def with_dense_tiles(plan: GemmPlan, dense: dict[str, TileLayout]) -> GemmPlan:
@@ -97,21 +96,22 @@ def with_dense_tiles(plan: GemmPlan, dense: dict[str, TileLayout]) -> GemmPlan:
     for name, layout in dense.items():
         tile: dict[str, Any] = {name: layout}
         candidate = replace(plan, **tile)
-        if _least_wavefronts(candidate, name) <= _least_wavefronts(plan, name):
+        if _best_stride(candidate, name)[0] <= _best_stride(plan, name)[0]:
             plan = candidate
     return plan
 
 
-def _least_wavefronts(plan: GemmPlan, name: str) -> int:
+def _best_stride(plan: GemmPlan, name: str) -> tuple[int, int]:
+    """The least wavefronts of a read, and the least distance of two tiles, in bytes, that has so few."""
     strides = _strides(plan, getattr(plan, name))
-    return min(_wavefronts(plan, name, stride) for stride in strides)
+    return min((_wavefronts(plan, name, stride), stride) for stride in strides)
 
 
 def _strides(plan: GemmPlan, layout: TileLayout) -> list[int]:
     """Distances, in bytes, that the tiles of two products may have."""
     if plan.threads == WARP:
-        return [-(-layout.size_bytes // layout.alignment_bytes) * layout.alignment_bytes]
-    dense = -(-layout.size_bytes // CHUNK_BYTES) * CHUNK_BYTES
+        return [round_up(layout.size_bytes, layout.alignment_bytes)]
+    dense = round_up(layout.size_bytes, CHUNK_BYTES)
     return [dense + extra * CHUNK_BYTES for extra in range(_ACCESS_LANES)]
 
 

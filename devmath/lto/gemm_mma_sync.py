@@ -3,9 +3,9 @@
 from functools import cache
 
 from ..dtypes import DType
-from ..layouts import TileLayout
-from .gemm_plan import MAX_ACCUMULATOR_WORDS, GemmPlan, GemmProblem, default_threads, padded_layout, swizzled_layout
-from .gemm_warp_tiling import round_up, warp_tiling
+from ..layouts import TileLayout, round_up
+from .gemm_plan import MAX_ACCUMULATOR_WORDS, GemmPlan, GemmProblem, default_threads, swizzled_layout, wide_c_layout
+from .gemm_warp_tiling import warp_tiling
 
 DTYPES = ("float16", "bfloat16", "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
 
@@ -41,5 +41,4 @@ def _c_layout(dtype: DType, m: int, n: int, order: str) -> TileLayout:
     """C of 16 bits, or 8, is laid out like A and B, so that it can be an operand of the next product."""
     if dtype.itemsize <= 2:
         return swizzled_layout(dtype, m, n, order, (m, n))
-    # A quarter of a warp writes 32 bytes of each of two rows, half of one 4: odd multiples of 32 keep those apart.
-    return padded_layout(dtype, m, n, order, (m, n), unit_bytes=32)
+    return wide_c_layout(dtype, m, n, order)

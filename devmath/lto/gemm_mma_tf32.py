@@ -3,9 +3,9 @@
 from functools import cache
 
 from ..dtypes import DType
-from ..layouts import CHUNK_BYTES, TileLayout
+from ..layouts import CHUNK_BYTES, TileLayout, round_up
 from .gemm_plan import MAX_ACCUMULATOR_WORDS, GemmPlan, GemmProblem, default_threads, padded_layout, swizzled_layout
-from .gemm_warp_tiling import round_up, warp_tiling
+from .gemm_warp_tiling import warp_tiling
 
 DTYPES = ("float32",)
 

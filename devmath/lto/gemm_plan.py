@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..dtypes import DType
 from ..fragments import Digits, FragmentMap
-from ..layouts import CHUNK_BYTES, TileLayout
+from ..layouts import CHUNK_BYTES, TileLayout, round_up
 
 WARP = 32
 REGISTERS_OF_BLOCK = 65536  # 32-bit registers of one SM, sm_80 and later: what the threads of a block share
@@ -191,11 +191,19 @@ def padded_layout(
     return _with_reach(dtype, rows, cols, order, (units + 1 - units % 2) * unit, 0, reach)
 
 
+def wide_c_layout(dtype: DType, m: int, n: int, order: str) -> TileLayout:
+    """C of 32 bits or more, of which lanes of tensor cores write neighbours of a row.
+
+    A quarter of a warp writes 32 bytes of each of two rows, half of one 4: odd multiples of 32 keep those apart.
+    """
+    return padded_layout(dtype, m, n, order, (m, n), unit_bytes=32)
+
+
 def dense_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int]) -> TileLayout:
     """Tile whose lines follow each other without a gap, but for the end of the last 16 bytes of each."""
     unit = CHUNK_BYTES // dtype.itemsize
     line = cols if order == "row" else rows
-    return _with_reach(dtype, rows, cols, order, -(-line // unit) * unit, 0, reach)
+    return _with_reach(dtype, rows, cols, order, round_up(line, unit), 0, reach)
 
 
 def swizzled_layout(dtype: DType, rows: int, cols: int, order: str, reach: tuple[int, int]) -> TileLayout:
@@ -213,5 +221,5 @@ def _with_reach(
     lines, positions = reach if order == "row" else reach[::-1]
     # Whole accesses: a chunk, or a group of chunks that the swizzle permutes.
     access = max(swizzle, 1) * CHUNK_BYTES // dtype.itemsize
-    elements = (lines - 1) * ld + -(-positions // access) * access
+    elements = (lines - 1) * ld + round_up(positions, access)
     return TileLayout(dtype, rows, cols, order, ld, -(-elements // ld), swizzle)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..fragments import FragmentMap
+from ..layouts import round_up
 from .gemm_plan import (
     WARP,
     GemmProblem,
@@ -116,11 +117,6 @@ def warp_tiling(
     """
     candidates = _candidates(problem, threads, k_steps, element_registers)
     return min(candidates, key=lambda tiling: _cost(tiling, problem, threads, mma_cycles))
-
-
-def round_up(extent: int, unit: int) -> int:
-    """Return the least multiple of `unit` that is not below `extent`."""
-    return -(-extent // unit) * unit
 
 
 def _candidates(

@@ -3,9 +3,9 @@
 from functools import cache
 
 from ..dtypes import DType
-from ..layouts import TileLayout
+from ..layouts import TileLayout, round_up
 from . import gemm_wgmma_tiling as tilings
-from .gemm_plan import GemmPlan, GemmProblem, padded_layout
+from .gemm_plan import GemmPlan, GemmProblem, wide_c_layout
 
 DTYPES = ("float16", "bfloat16", "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
 
@@ -46,6 +46,5 @@ def plan(problem: GemmProblem) -> GemmPlan:
 def _c_layout(dtype: DType, m: int, n: int, order: str) -> TileLayout:
     """C of 16 bits, or 8, is laid out like A, so that it can be an operand of the next product."""
     if dtype.itemsize <= 2:
-        return tilings.panel_layout(dtype, m, n, order, (tilings.round_up(m, tilings.M), n))
-    # A quarter of a warp writes 32 bytes of each of two rows, half of one 4: odd multiples of 32 keep those apart.
-    return padded_layout(dtype, m, n, order, (m, n), unit_bytes=32)
+        return tilings.panel_layout(dtype, m, n, order, (round_up(m, tilings.M), n))
+    return wide_c_layout(dtype, m, n, order)

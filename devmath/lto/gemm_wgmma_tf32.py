@@ -3,7 +3,7 @@
 from functools import cache
 
 from . import gemm_wgmma_tiling as tilings
-from .gemm_plan import GemmPlan, GemmProblem, padded_layout
+from .gemm_plan import GemmPlan, GemmProblem, wide_c_layout
 
 DTYPES = ("float32",)
 
@@ -41,8 +41,7 @@ def plan(problem: GemmProblem) -> GemmPlan:
         threads=threads,
         a=tilings.panel_layout(problem.a, m, k, a_order, (rows, k)),
         b=tilings.panel_layout(problem.b, k, n, b_order, (k, cols), copies),
-        # A quarter of a warp writes 32 bytes of each of two rows, half of one 4: odd multiples of 32 keep those apart.
-        c=padded_layout(problem.c, m, n, problem.orders[2], (m, n), unit_bytes=32),
+        c=wide_c_layout(problem.c, m, n, problem.orders[2]),
         fragment=tiling.fragment(m, n),
         template=(
             f"WgmmaTf32x3Block<Fragment, {tiling.n}, {threads}>"

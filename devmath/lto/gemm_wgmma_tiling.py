@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..dtypes import DType
 from ..fragments import FragmentMap
-from ..layouts import CHUNK_BYTES, TileLayout
+from ..layouts import CHUNK_BYTES, TileLayout, round_up
 from .gemm_plan import (
     MAX_ACCUMULATOR_WORDS,
     MIN_OTHER_REGISTERS,
@@ -192,11 +192,6 @@ def _cost(tiling: Tiling, problem: GemmProblem, method: Method) -> tuple[float, 
         max(method.pass_registers(tiling.pass_words) - free, 0),
         passes * (instructions * method.instruction_cycles(tiling.n) + fixed),
     )
-
-
-def round_up(extent: int, unit: int) -> int:
-    """Return the least multiple of `unit` that is not below `extent`."""
-    return -(-extent // unit) * unit
 
 
 def _panel_length(line: int, itemsize: int) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from ..dtypes import DType
-from ..layouts import CHUNK_BYTES, TileLayout
+from ..layouts import CHUNK_BYTES, TileLayout, round_up
 from .arch import ARCHITECTURES, shared_memory_limit_bytes
 from .gemm_plan import WARP, GemmPlan
 
@@ -130,7 +130,7 @@ def _box_of_panel(layout: TileLayout) -> Box:
 
 def _tile_bytes(layout: TileLayout) -> int:
     """Shared memory from one tile to the next."""
-    return -(-layout.size_bytes // _STAGE_ALIGNMENT) * _STAGE_ALIGNMENT
+    return round_up(layout.size_bytes, _STAGE_ALIGNMENT)
 
 
 def _stage_bytes(tile: GemmPlan) -> int:

@@ -9,9 +9,10 @@ from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 
 from ...blas_device import Gemm
 from ...fft_device import FFT
+from ...layouts import round_up
 from ...lto.arch import compute_capability
 from .. import kernel_rules
-from .launch import DYNAMIC_ALIGNMENT, requirements_of, rounded_up
+from .launch import DYNAMIC_ALIGNMENT, requirements_of
 from .linking import in_kernel, target_arch
 
 INT8, INT32 = ir.IntType(8), ir.IntType(32)
@@ -79,14 +80,14 @@ def shared_memory(context: Any, builder: ir.IRBuilder, size_bytes: int, alignmen
     """
     arch = target_arch()
     requirements = requirements_of(context.active_code_library)
-    size_bytes = rounded_up(size_bytes, LINE_BYTES)
-    requirements.shared_bytes = rounded_up(requirements.shared_bytes + size_bytes, alignment_bytes)
+    size_bytes = round_up(size_bytes, LINE_BYTES)
+    requirements.shared_bytes = round_up(requirements.shared_bytes + size_bytes, alignment_bytes)
     if static_is_unlimited(arch) or not in_kernel():
         kernel_rules.shared_memory(requirements.shared_bytes, arch)
         return _static_memory(builder, size_bytes, alignment_bytes)
     # Tiles are stacked down from the end of dynamic memory. Start and end of it are multiples of the widest alignment,
     # so a tile is aligned where the bytes from its start to the end are.
-    requirements.dynamic_bytes = rounded_up(requirements.shared_bytes, DYNAMIC_ALIGNMENT)
+    requirements.dynamic_bytes = round_up(requirements.shared_bytes, DYNAMIC_ALIGNMENT)
     kernel_rules.shared_memory(requirements.dynamic_bytes, arch)
     return _dynamic_memory(builder, requirements.shared_bytes)
 

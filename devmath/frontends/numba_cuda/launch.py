@@ -14,6 +14,7 @@ from numba.cuda.dispatcher import _Kernel
 from ...blas_device import Gemm
 from ...errors import LaunchError, PerformanceWarning
 from ...fft_device import FFT
+from ...layouts import round_up
 from .. import kernel_rules
 from .matrices import MappedType, take_matrices
 
@@ -52,11 +53,6 @@ class Requirements:
     shared_bytes: int = 0
     dynamic_bytes: int = 0
     exchanges: dict[tuple[str, int, int], Any] = field(default_factory=dict)
-
-
-def rounded_up(size_bytes: int, unit_bytes: int) -> int:
-    """The next multiple of `unit_bytes`."""
-    return -(-size_bytes // unit_bytes) * unit_bytes
 
 
 def requirements_of(library: Any) -> Requirements:
@@ -100,7 +96,7 @@ def check_launch(kernel: Any, block_dim: tuple[int, int, int], shared_bytes: int
         kernel_rules.block_of(requirements.owner, tuple(block_dim), requirements.arch)
     if not requirements.dynamic_bytes:
         return shared_bytes
-    return rounded_up(shared_bytes, DYNAMIC_ALIGNMENT) + requirements.dynamic_bytes
+    return round_up(shared_bytes, DYNAMIC_ALIGNMENT) + requirements.dynamic_bytes
 
 
 def _may_get_matrices(kernel: Any) -> bool:

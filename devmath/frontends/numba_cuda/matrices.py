@@ -18,6 +18,7 @@ from numba.cuda.extending import register_model
 
 from ...blas_device import Gemm
 from ...dtypes import BY_NAME, lookup
+from ...layouts import round_up
 from ...lto.arch import arch_name
 from ...lto.mainloop_plan import Box
 from .. import mainloop_rules
@@ -263,7 +264,7 @@ def _pitch_bytes(matrix: Placement, box: Box) -> int:
     line = 0 if box.order == "row" else 1
     if matrix.shape[line] > 1 and min(matrix.shape) > 0:
         return matrix.strides[line]
-    return -(-max(matrix.shape[1 - line], 1) * matrix.dtype.itemsize // TMA_ALIGNMENT) * TMA_ALIGNMENT
+    return round_up(max(matrix.shape[1 - line], 1) * matrix.dtype.itemsize, TMA_ALIGNMENT)
 
 
 def _with_map(desc: Gemm, name: str, matrix: Placement, box: Box, somewhere: int) -> Placement:
