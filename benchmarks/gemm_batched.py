@@ -21,6 +21,7 @@ from numba import cuda
 import devmath
 from benchmarks import limits, peers, report, side_by_side
 from benchmarks.timing import median_of_allocations, seconds_each
+from tests import batched_kernels
 from tests.oracle import product, relative_error
 
 CHECKED = 64  # products at each end of the batch and in the middle
@@ -72,23 +73,6 @@ class Row:
     def share_of_copy(self) -> float:
         """Our bandwidth over that of a copy."""
         return self.gigabytes_per_s["devmath"] / self.gigabytes_per_s["copy"]
-
-
-def batched_product(mm: devmath.Gemm) -> Any:
-    """The kernel under test: c[i] = a[i] @ b[i] for the whole batch."""
-
-    @cuda.jit
-    def kernel(a, b, c):
-        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
-        acc = devmath.accumulator(mm)
-        i = devmath.gemm_index(mm)
-        devmath.load(a, sa, i)
-        devmath.load(b, sb, i)
-        devmath.wait(mm)
-        devmath.gemm(mm, sa, sb, acc)
-        devmath.store(acc, c, i)
-
-    return kernel
 
 
 @dataclass
@@ -157,7 +141,7 @@ def contenders(mm: devmath.Gemm, kernel: Any, peer: Any, arrays: Arrays) -> dict
 def measure(case: Case, with_peer: bool, allocations: int, rounds: int, repeats: int) -> Row:
     """Time all contenders on one batch, on fresh arrays for each allocation."""
     mm = devmath.Gemm(case.m, case.n, case.k, case.dtype, execution="warp")
-    kernel = batched_product(mm)
+    kernel = batched_kernels.gemm_batched(mm)
     peer = peers.nvmath_batched(case.m, case.n, case.k, case.dtype) if with_peer else None
     in_cache = case.size_bytes < 4 * cuda.get_current_device().L2_CACHE_SIZE
     row = Row(str(case), case.size_bytes / 1e6, in_cache)
@@ -229,8 +213,7 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="store_true", help="nvmath.device too")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="cases whose name contains such a text")
-    parser.add_argument("--jobs", type=int, default=1, help="cases to build side by side (default: %(default)s)")
+    side_by_side.add_options(parser)
     parser.add_argument("--allocations", type=int, default=3, help="sets of fresh arrays (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds each (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=20, help="calls between two events (default: %(default)s)")
@@ -243,8 +226,7 @@ def main() -> None:
             print(f"{package} is not installed: no column of it")
     tasks = [
         (case, with_peer, options.allocations, options.rounds, options.repeats)
-        for case in CASES
-        if any(text in str(case) for text in options.only)
+        for case in side_by_side.chosen(CASES, options)
     ]
     rows = []
     for row in side_by_side.measure_each(measure, tasks, options.jobs):

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numba import cuda
 
 import devmath
+from tests import mainloop
 
 SIZES = (
     (8192, 8192, 8192),
@@ -50,25 +50,6 @@ class Row:
     power_watts: float = 0.0
 
 
-def fused_kernel(mm: devmath.Gemm) -> Any:
-    """The kernel under test: c = relu(a @ b + bias)."""
-    zero = np.float32(0)
-
-    @cuda.jit(device=True)
-    def relu_bias(x, row, col, bias):  # noqa: ARG001  apply() passes the row too
-        return max(x + bias[col], zero)
-
-    @cuda.jit
-    def kernel(a, b, c, bias):
-        acc = devmath.accumulator(mm)
-        for t in devmath.tiles(mm, a, b, c):
-            devmath.mainloop(mm, t, acc)
-            devmath.apply(relu_bias, acc, t, bias)
-            devmath.store(acc, c, t)
-
-    return kernel
-
-
 def contenders(mm: devmath.Gemm, dtype: Any, size: tuple[int, int, int]) -> tuple[dict[str, Callable[[], Any]], Any]:
     """Everything that computes one product, by name, and the error of ours over some rows."""
     m, n, k = size
@@ -76,7 +57,7 @@ def contenders(mm: devmath.Gemm, dtype: Any, size: tuple[int, int, int]) -> tupl
     b, c, d = weight.T, torch.empty((m, n), device="cuda", dtype=dtype), torch.empty((m, n), device="cuda", dtype=dtype)
     bias = torch.randn(n, device="cuda")
     shift, on_bias = bias.to(dtype), cuda.as_cuda_array(bias)
-    kernel = fused_kernel(mm)
+    kernel = mainloop.linear(mm)
 
     def ours() -> None:
         handle = torch.cuda.current_stream().cuda_stream

@@ -21,6 +21,7 @@ import devmath
 from benchmarks import first_kernel, limits, peers, report, side_by_side
 from benchmarks.timing import median_of_allocations, seconds_each
 from devmath.lto.arch import arch_name
+from tests import kernels
 from tests.gpu.device_arrays import on_device
 from tests.oracle import operands, product, relative_error
 
@@ -142,23 +143,6 @@ class Contender:
 Build = Callable[[devmath.Gemm, np.ndarray, np.ndarray], Contender]
 
 
-def repeated_product(mm: devmath.Gemm) -> Any:
-    """The kernel under test: c[block] = repeats * (a @ b)."""
-
-    @cuda.jit
-    def kernel(a, b, c, repeats):
-        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
-        devmath.load(a, sa)
-        devmath.load(b, sb)
-        devmath.wait()
-        acc = devmath.accumulator(mm)
-        for _ in range(repeats):
-            devmath.gemm(mm, sa, sb, acc)
-        devmath.store(acc, c[cuda.blockIdx.x])
-
-    return kernel
-
-
 def random_operands(mm: devmath.Gemm) -> tuple[np.ndarray, np.ndarray]:
     """Operands that switch as many bits as real ones do: integers from the whole range of their type."""
     rng = np.random.default_rng()
@@ -173,7 +157,7 @@ def random_operands(mm: devmath.Gemm) -> tuple[np.ndarray, np.ndarray]:
 def ours(mm: devmath.Gemm, a: np.ndarray, b: np.ndarray) -> Contender:
     """Our kernel, built from nothing."""
     da, db = on_device(a), on_device(b)
-    kernel = repeated_product(mm)
+    kernel = kernels.gemm_repeated(mm)
     began = time.perf_counter()
     kernel[1, mm.block_dim](da, db, _result(mm, 1), 1)
     cuda.synchronize()
@@ -327,8 +311,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="store_true", help="nvmath.device too; a minute of compiling for each case")
     parser.add_argument("--peer-threads", type=int, help="threads of its blocks (default: what it suggests)")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="cases whose name contains such a text")
-    parser.add_argument("--jobs", type=int, default=1, help="cases to build side by side (default: %(default)s)")
+    side_by_side.add_options(parser)
     parser.add_argument("--repeats", type=int, default=2000, help="products a block (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="measurements (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the measurements here")
@@ -341,8 +324,7 @@ def main() -> None:
         print("nvmath is not installed: our columns alone")
     tasks = [
         (case, case.descriptor(), forms if case.peer else {}, options.repeats, options.rounds)
-        for case in CASES
-        if any(text in str(case) for text in options.only)
+        for case in side_by_side.chosen(CASES, options)
     ]
     rows = []
     for row in side_by_side.measure_each(measure, tasks, options.jobs):

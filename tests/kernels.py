@@ -65,6 +65,23 @@ def gemm_bias(mm: devmath.Gemm) -> Callable[..., Any]:
     return kernel
 
 
+def gemm_repeated(mm: devmath.Gemm) -> Callable[..., Any]:
+    """``c[block] = repeats * (a @ b)``, operands loaded once, no barrier between products: kernel(a, b, c, repeats)."""
+
+    @cuda.jit
+    def kernel(a, b, c, repeats):
+        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
+        devmath.load(a, sa)
+        devmath.load(b, sb)
+        devmath.wait()
+        acc = devmath.accumulator(mm)
+        for _ in range(repeats):
+            devmath.gemm(mm, sa, sb, acc)
+        devmath.store(acc, c[cuda.blockIdx.x])
+
+    return kernel
+
+
 def gemm_by_hand(mm: devmath.Gemm) -> Callable[..., Any]:
     """``c = max(a @ b + bias, 0)`` by a loop over the accumulator, each element stored by itself."""
 

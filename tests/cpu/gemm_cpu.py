@@ -115,6 +115,34 @@ def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
     return np.linalg.norm(wide(got) - expected) / np.linalg.norm(expected)
 
 
+def assert_poison_stays(program: "Program", case: Case, poison: float) -> None:
+    """What is not finite in a row of A, or in a column of B, stays in that row, or column, of C."""
+    a, b, c = operands(case, np.random.default_rng())
+    a[3, :] = poison
+    b[:, 5] = poison
+    finite = np.isfinite(wide(program.tile_form(case, 1.0, a, b, 1.0, c)))
+    expected = np.ones_like(finite)
+    expected[3, :] = expected[:, 5] = False
+    assert np.array_equal(finite, expected)
+
+
+def assert_about_as_exact_as_float32(program: "Program", case: Case) -> None:
+    """At most four times the error of sums in float32, although tensor cores cut where float32 rounds."""
+    a, b, c = operands(case, np.random.default_rng())
+    exact, ieee = wide(a) @ wide(b), np.zeros_like(c)
+    for k in range(case.k):
+        ieee += a[:, k : k + 1] * b[k : k + 1]
+    got = program.tile_form(case, 1.0, a, b, 0.0, c)
+    assert relative_error(got, exact) < 4 * relative_error(ieee, exact)
+
+
+def assert_keeps(program: "Program", case: Case, bound: float) -> None:
+    """No element is off by more than `bound` times the sum of the magnitudes of its products."""
+    a, b, c = operands(case, np.random.default_rng())
+    error = np.abs(program.tile_form(case, 1.0, a, b, 0.0, c) - wide(a) @ wide(b))
+    assert (error <= bound * (np.abs(wide(a)) @ np.abs(wide(b)))).all()
+
+
 class Memory:
     """One operand in memory: a tile, or a plain array with lines three elements apart.
 

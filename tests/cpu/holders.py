@@ -5,6 +5,12 @@ import numpy as np
 from devmath.lto.gemm_plan import GemmPlan
 
 
+def assert_held_once(gemm: GemmPlan, m: int, n: int) -> None:
+    """Every one of the m x n elements of C is in one register of one thread."""
+    assert holders(gemm).shape == (m, n)
+    assert (holders(gemm) == 1).all()
+
+
 def holders(gemm: GemmPlan) -> np.ndarray:
     """Registers, of all threads of the block, that hold each of the m x n elements of C."""
     where = np.indices((gemm.threads, gemm.fragment.size))

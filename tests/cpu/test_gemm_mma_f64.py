@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gemm_cpu import Case, Program, operands, relative_error
-from holders import holders
+from gemm_cpu import Case, Program, assert_poison_stays, operands, relative_error
+from holders import assert_held_once
 from memory_banks import conflicts
 
 from devmath.lto import gemm_mma_f64
@@ -83,21 +83,14 @@ def test_register_form_adds_to_the_accumulator(program, case):
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 @pytest.mark.parametrize("case", EDGE_CASES, ids=str)
 def test_what_is_not_finite_stays_in_its_row_and_column(program, case, poison):
-    a, b, c = operands(case, np.random.default_rng())
-    a[3, :] = poison
-    b[:, 5] = poison
-    finite = np.isfinite(program.tile_form(case, 1.0, a, b, 1.0, c))
-    expected = np.ones_like(finite)
-    expected[3, :] = expected[:, 5] = False
-    assert np.array_equal(finite, expected)
+    assert_poison_stays(program, case, poison)
 
 
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("size", SIZES)
 def test_every_element_of_c_is_held_once(size, threads):
     gemm = plan(*size, threads=threads)
-    assert holders(gemm).shape == size[:2]
-    assert (holders(gemm) == 1).all()
+    assert_held_once(gemm, *size[:2])
     assert threads in (None, gemm.threads)
 
 

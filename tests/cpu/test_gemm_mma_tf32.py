@@ -5,8 +5,18 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gemm_cpu import Case, Program, as_tf32, operands, relative_error, wide
-from holders import holders
+from gemm_cpu import (
+    Case,
+    Program,
+    as_tf32,
+    assert_about_as_exact_as_float32,
+    assert_keeps,
+    assert_poison_stays,
+    operands,
+    relative_error,
+    wide,
+)
+from holders import assert_held_once
 from memory_banks import conflicts
 
 from devmath.lto import gemm_mma_tf32
@@ -96,35 +106,20 @@ def test_register_form_adds_to_the_accumulator(program, case):
 
 @pytest.mark.parametrize("case", LONG_CASES, ids=str)
 def test_three_terms_are_about_as_exact_as_float32(program, case):
-    """At most four times the error of sums in float32, although tensor cores cut where float32 rounds."""
-    a, b, c = operands(case, np.random.default_rng())
-    exact = wide(a) @ wide(b)
-    ieee = np.zeros_like(c)
-    for k in range(case.k):
-        ieee += a[:, k : k + 1] * b[k : k + 1]
-    got = program.tile_form(case, 1.0, a, b, 0.0, c)
-    assert relative_error(got, exact) < 4 * relative_error(ieee, exact)
+    assert_about_as_exact_as_float32(program, case)
 
 
 @pytest.mark.parametrize("case", LONG_CASES, ids=str)
 def test_three_terms_keep_their_bound(program, case):
     """2^-21 of each product left out; each of six instructions cuts 2^-23 of 16 products, each addition rounds."""
-    a, b, c = operands(case, np.random.default_rng())
-    error = np.abs(program.tile_form(case, 1.0, a, b, 0.0, c) - wide(a) @ wide(b))
     bound = 2.0**-21 + 6 * 2.0**-23 + (case.k / 16 + 2) * 2.0**-24
-    assert (error <= bound * (np.abs(wide(a)) @ np.abs(wide(b)))).all()
+    assert_keeps(program, case, bound)
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 @pytest.mark.parametrize("case", EDGE_CASES, ids=str)
 def test_what_is_not_finite_stays_in_its_row_and_column(program, case, poison):
-    a, b, c = operands(case, np.random.default_rng())
-    a[3, :] = poison
-    b[:, 5] = poison
-    finite = np.isfinite(program.tile_form(case, 1.0, a, b, 1.0, c))
-    expected = np.ones_like(finite)
-    expected[3, :] = expected[:, 5] = False
-    assert np.array_equal(finite, expected)
+    assert_poison_stays(program, case, poison)
 
 
 @pytest.mark.parametrize("case", NUMBER_CASES, ids=str)
@@ -165,8 +160,7 @@ def test_subnormals_survive(program, case):
 @pytest.mark.parametrize("size", SIZES)
 def test_every_element_of_c_is_held_once(size, terms, threads):
     gemm = plan(*size, threads=threads, terms=terms)
-    assert holders(gemm).shape == size[:2]
-    assert (holders(gemm) == 1).all()
+    assert_held_once(gemm, *size[:2])
     assert threads in (None, gemm.threads)
 
 

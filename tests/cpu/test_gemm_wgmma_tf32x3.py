@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from gemm_cpu import Program, operands, relative_error, wide
+from gemm_cpu import (
+    Program,
+    assert_about_as_exact_as_float32,
+    assert_keeps,
+    assert_poison_stays,
+    operands,
+    relative_error,
+    wide,
+)
 from test_gemm_wgmma import WgmmaCase
 
 from devmath.lto.gemm_plan import MIN_OTHER_REGISTERS, registers_of_thread
@@ -55,34 +63,20 @@ def test_register_form_adds_to_the_accumulator(program, case):
 
 @pytest.mark.parametrize("case", LONG_CASES, ids=str)
 def test_it_is_about_as_exact_as_float32(program, case):
-    """At most four times the error of sums in float32, although tensor cores cut where float32 rounds."""
-    a, b, c = operands(case, np.random.default_rng())
-    exact, ieee = wide(a) @ wide(b), np.zeros_like(c)
-    for k in range(case.k):
-        ieee += a[:, k : k + 1] * b[k : k + 1]
-    got = program.tile_form(case, 1.0, a, b, 0.0, c)
-    assert relative_error(got, exact) < 4 * relative_error(ieee, exact)
+    assert_about_as_exact_as_float32(program, case)
 
 
 @pytest.mark.parametrize("case", LONG_CASES, ids=str)
 def test_it_keeps_its_bound(program, case):
     """2^-19 of each product left out; each of 12 instructions cuts 2^-23 of 32 products, each addition rounds."""
-    a, b, c = operands(case, np.random.default_rng())
-    error = np.abs(program.tile_form(case, 1.0, a, b, 0.0, c) - wide(a) @ wide(b))
     bound = 2.0**-19 + 12 * 2.0**-23 + (case.k / 32 + 2) * 2.0**-24
-    assert (error <= bound * (np.abs(wide(a)) @ np.abs(wide(b)))).all()
+    assert_keeps(program, case, bound)
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 @pytest.mark.parametrize("case", EDGE_CASES, ids=str)
 def test_what_is_not_finite_stays_in_its_row_and_column(program, case, poison):
-    a, b, c = operands(case, np.random.default_rng())
-    a[3, :] = poison
-    b[:, 5] = poison
-    finite = np.isfinite(program.tile_form(case, 1.0, a, b, 1.0, c))
-    expected = np.ones_like(finite)
-    expected[3, :] = expected[:, 5] = False
-    assert np.array_equal(finite, expected)
+    assert_poison_stays(program, case, poison)
 
 
 def test_infinities_and_nan_give_what_float32_gives(program):

@@ -90,21 +90,9 @@ def test_three_terms_have_the_small_part_of_every_element(shape, split, rng):
 def test_three_terms_again_and_again(rng):
     """Calls follow each other with no barrier between, so that the fastest warpgroup splits B while others read it."""
     mm = descriptor((128, 128, 32, 256), ("row", "col"), "float32", math="3xtf32")
-
-    @cuda.jit
-    def kernel(a, b, c, repeats):
-        sa, sb = devmath.shared(mm.a), devmath.shared(mm.b)
-        devmath.load(a, sa)
-        devmath.load(b, sb)
-        devmath.wait()
-        acc = devmath.accumulator(mm)
-        for _ in range(repeats):
-            devmath.gemm(mm, sa, sb, acc)
-        devmath.store(acc, c[cuda.blockIdx.x])
-
     a, b = oracle.operands(rng, mm)
     c = cuda.device_array((264, mm.m, mm.n), np.float32)
-    kernel[264, mm.block_dim](on_device(a), on_device(b), c, 64)
+    kernels.gemm_repeated(mm)[264, mm.block_dim](on_device(a), on_device(b), c, 64)
     got = c.copy_to_host()
     assert (got == got[0]).all()
     assert oracle.relative_error(got[0], 64 * oracle.product(a, b)) < 1e-6
