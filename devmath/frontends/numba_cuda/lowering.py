@@ -6,7 +6,6 @@ from typing import Any
 from llvmlite import ir
 from numba.cuda import cgutils, types
 from numba.cuda.cudaimpl import registry
-from numba.cuda.np.arrayobj import make_array
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing.templates import Signature
 
@@ -26,10 +25,10 @@ from .attributes import block_rank, emit_digits
 from .kernel import annotate, exchange_buffer, shared_memory
 from .linking import call_unit, target_arch
 from .mainloop import TileIndexType, can_store_boxes, join_lanes, part_of, store_boxes
-from .plain_arrays import inspect, line_distance, require
+from .plain_arrays import global_array, inspect, line_distance, require
 from .types import ConstantType, FragmentType, StackType, TileType, VectorType, element_name
 
-INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 
 def lowered(verb: Verb) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -130,14 +129,12 @@ def lower_gemm(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
     if isinstance(alpha_type, FragmentType):
         return _lower_gemm_of_registers(context, builder, plan, sig, args)
     if register_form:
-        tiles, acc = {"a": 1, "b": 2}, args[3]
-        if not isinstance(sig.args[3], FragmentType):
-            acc = _plain_registers(context, builder, "devmath.gemm: acc", plan.fragment.size, sig.args[3], acc)
+        tiles, acc = {"a": 1, "b": 2}, _sums(context, builder, plan, sig.args[3], args[3])
     else:
         tiles = {"a": 2, "b": 3, "c": 5}
     operands = {name: _operand(context, builder, plan, name, sig.args[i], args[i]) for name, i in tiles.items()}
     forms = tuple("tile" if isinstance(sig.args[i], TileType) else "plain" for i in tiles.values())
-    stem = f"gemm_{plan.variant}_{mm.m}x{mm.n}x{mm.k}_{mm.dtype.name}"
+    stem = _stem(plan)
     if register_form:
         unit = Unit.render(stem, lambda symbol: gemm_source.register_form(plan, forms, symbol))
         call_unit(context, builder, unit, [*operands["a"], *operands["b"], acc])
@@ -154,11 +151,10 @@ def _lower_gemm_of_registers(
     """``gemm(desc, p, b, acc)`` with A in registers: as they lie, or through shared memory."""
     _, source, b_type, acc_type = sig.args
     _, first, b, acc = args
-    if not isinstance(acc_type, FragmentType):
-        acc = _plain_registers(context, builder, "devmath.gemm: acc", plan.fragment.size, acc_type, acc)
+    acc = _sums(context, builder, plan, acc_type, acc)
     operand_b = _operand(context, builder, plan, "b", b_type, b)
     form = "tile" if isinstance(b_type, TileType) else "plain"
-    stem = f"gemm_{plan.variant}_{plan.problem.m}x{plan.problem.n}x{plan.problem.k}_{plan.a.dtype.name}"
+    stem = _stem(plan)
     if lies_as_operand(source.map, plan):
         unit = Unit.render(stem, text_of(register_operand_form, plan, source.map, form))
         call_unit(context, builder, unit, [first, *operand_b, acc])
@@ -173,6 +169,19 @@ def _lower_gemm_of_registers(
     unit = Unit.render(stem, text_of(gemm_source.register_form, plan, ("tile", form)))
     call_unit(context, builder, unit, [tile, INT32(plan.a.ld), *operand_b, acc])
     return context.get_dummy_value()
+
+
+def _stem(plan: GemmPlan) -> str:
+    """The readable part of the symbols of a product."""
+    problem = plan.problem
+    return f"gemm_{plan.variant}_{problem.m}x{problem.n}x{problem.k}_{problem.a.name}"
+
+
+def _sums(context: Any, builder: ir.IRBuilder, plan: GemmPlan, ty: types.Type, value: Any) -> ir.Value:
+    """Address of the accumulators that a product adds to."""
+    if isinstance(ty, FragmentType):
+        return value
+    return _plain_registers(context, builder, "devmath.gemm: acc", plan.fragment.size, ty, value)
 
 
 def _operand(
@@ -248,7 +257,7 @@ def lower_load(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -
         unit = Unit.render(f"load_fragment_from_tile_{target.dtype.name}", text)
         call_unit(context, builder, unit, [args[1], args[0]])
         return context.get_dummy_value()
-    array, dtype = _global_array(context, builder, source, *args[::2]), BY_NAME[element_name(source)]
+    array, dtype = global_array(context, builder, source, *args[::2]), BY_NAME[element_name(source)]
     if isinstance(target, TileType):
         if target.per_product:
             text = text_of(tile_source.load_tile_of_product, target.layout, target.per_product)
@@ -278,7 +287,7 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         store_boxes(context, builder, sig, args)
         return context.get_dummy_value()
     index = () if at_tile else args[2:]
-    array, dtype = _global_array(context, builder, target, args[1], *index), BY_NAME[element_name(target)]
+    array, dtype = global_array(context, builder, target, args[1], *index), BY_NAME[element_name(target)]
     if at_tile:
         array = part_of(builder, args[2], array)
     if isinstance(source, TileType):
@@ -302,22 +311,3 @@ def lower_store(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
 def text_of(render: Callable[..., str], *parameters: Any) -> Callable[[str], str]:
     """The text of a unit as a function of its symbol."""
     return lambda symbol: render(*parameters, symbol)
-
-
-def _global_array(
-    context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value, index: ir.Value | None = None
-) -> list[ir.Value]:
-    """Address, rows, columns, and their strides in bytes; a 1-D array is one row.
-
-    Of a 3-D array the matrix at `index`, which has no rows where the array has no such matrix.
-    """
-    array = make_array(ty)(context, builder, value)
-    data, shape, strides = array.data, *(cgutils.unpack_tuple(builder, x) for x in (array.shape, array.strides))
-    if ty.ndim == 1:
-        shape, strides = [INT64(1), *shape], [INT64(0), *strides]
-    if ty.ndim == 3:
-        exists = builder.icmp_unsigned("<", index, shape[0])
-        first = builder.bitcast(data, INT8.as_pointer())
-        data = builder.bitcast(builder.gep(first, [builder.mul(index, strides[0])]), data.type)
-        shape, strides = [builder.select(exists, shape[1], INT64(0)), shape[2]], strides[1:]
-    return [data, *shape, *strides]

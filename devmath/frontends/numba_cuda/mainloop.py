@@ -30,6 +30,7 @@ from .kernel import annotate, shared_memory
 from .launch import requirements_of
 from .linking import BYTE_POINTER, call_unit, in_kernel, target_arch
 from .matrices import TENSOR_MAP, MappedType
+from .plain_arrays import global_array
 from .types import FragmentType, element_name
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
@@ -107,7 +108,7 @@ def lower_tiles(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
     state = cgutils.alloca_once(builder, ir.ArrayType(INT64, STATE_BYTES // 8))
     state.align = 16
     memory = shared_memory(context, builder, plan.shared_bytes, 1024)
-    a, b, c = (_matrix(context, builder, ty, value) for ty, value in zip(sig.args[1:], args[1:], strict=True))
+    a, b, c = (global_array(context, builder, ty, value) for ty, value in zip(sig.args[1:], args[1:], strict=True))
     if tile.is_mapped:
         mark_tensor_maps(builder)
         maps = [make_array(sig.args[i])(context, builder, args[i]).tensor_map for i in (1, 2)]
@@ -116,12 +117,6 @@ def lower_tiles(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) 
         operands = [*a, *b, *c[1:3]]
     _call(context, builder, tile.desc, mainloop_source.begin, tile.is_mapped, [state, memory, *operands])
     return builder.bitcast(state, BYTE_POINTER)
-
-
-def _matrix(context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value) -> list[ir.Value]:
-    """Address, rows, columns, and their strides in bytes."""
-    array = make_array(ty)(context, builder, value)
-    return [array.data, *cgutils.unpack_tuple(builder, array.shape), *cgutils.unpack_tuple(builder, array.strides)]
 
 
 class _ByValue(ir.values.ArgumentAttributes):
@@ -178,7 +173,7 @@ class TileBounds:
 
 
 def part_of(builder: ir.IRBuilder, state: ir.Value, array: list[ir.Value]) -> list[ir.Value]:
-    """The part of an array, as `_matrix` describes one, from the tile on."""
+    """The part of an array, as `global_array` describes one, from the tile on."""
     data, rows, cols, row_stride, col_stride = array
     row, col = _member(builder, state, ROW), _member(builder, state, COL)
     offset = builder.add(builder.mul(row, row_stride), builder.mul(col, col_stride))

@@ -1,4 +1,5 @@
-"""Arrays of the user's own as operands: where they lie, and whether they are large enough.
+"""Arrays of the user's own: the parts that our functions take; as operands, where they lie and whether they are large
+enough.
 
 Numba's array type says neither. Both stand in the LLVM IR of the function being lowered: the array's descriptor was put
 together, a few instructions ago, from a shared-memory global or a stack slot and from constant extents. What cannot be
@@ -18,6 +19,8 @@ from numba.cuda.nvvmutils import declare_string, declare_vprint
 from ...layouts import TileLayout
 from .. import plain_array_rules
 from .linking import in_kernel
+
+INT8, INT64 = ir.IntType(8), ir.IntType(64)
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,25 @@ def _known(values: tuple[ir.Value, ...]) -> tuple[int | None, ...]:
 
 def _stop(builder: ir.IRBuilder, message: str) -> None:
     """Print a message and end the kernel with an error."""
-    text = builder.bitcast(declare_string(builder, message), ir.IntType(8).as_pointer())
-    builder.call(declare_vprint(builder.module), [text, ir.Constant(ir.IntType(8).as_pointer(), None)])
+    text = builder.bitcast(declare_string(builder, message), INT8.as_pointer())
+    builder.call(declare_vprint(builder.module), [text, ir.Constant(INT8.as_pointer(), None)])
     builder.call(ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "trap;", "", side_effect=True), [])
+
+
+def global_array(
+    context: Any, builder: ir.IRBuilder, ty: types.Array, value: ir.Value, index: ir.Value | None = None
+) -> list[ir.Value]:
+    """Address, rows, columns, and their strides in bytes; a 1-D array is one row.
+
+    Of a 3-D array the matrix at `index`, which has no rows where the array has no such matrix.
+    """
+    array = make_array(ty)(context, builder, value)
+    data, shape, strides = array.data, *(cgutils.unpack_tuple(builder, x) for x in (array.shape, array.strides))
+    if ty.ndim == 1:
+        shape, strides = [INT64(1), *shape], [INT64(0), *strides]
+    if ty.ndim == 3:
+        exists = builder.icmp_unsigned("<", index, shape[0])
+        first = builder.bitcast(data, INT8.as_pointer())
+        data = builder.bitcast(builder.gep(first, [builder.mul(index, strides[0])]), data.type)
+        shape, strides = [builder.select(exists, shape[1], INT64(0)), shape[2]], strides[1:]
+    return [data, *shape, *strides]
