@@ -110,6 +110,11 @@ def operands(case: Case, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return a, b, random(rng, case.plan.c.dtype.name, case.m, case.n)
 
 
+def of_one_sign(case: Case, *numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Magnitudes where C is a lone element: alpha A B and beta C may cancel there, and any error is then large."""
+    return tuple(map(np.abs, numbers)) if case.m * case.n == 1 else numbers
+
+
 def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
     """L2 norm of the error over that of what was expected."""
     return np.linalg.norm(wide(got) - expected) / np.linalg.norm(expected)

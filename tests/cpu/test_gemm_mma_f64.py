@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gemm_cpu import Case, Program, assert_poison_stays, operands, relative_error
+from gemm_cpu import Case, Program, assert_poison_stays, of_one_sign, operands, relative_error
 from holders import assert_held_once
 from memory_banks import conflicts
 
@@ -69,8 +69,8 @@ def program(tmp_path_factory):
 def test_tile_form_agrees_with_numpy(program, case):
     """Past every extent memory is NaN, and the sanitizers watch the ends of each operand."""
     rng = np.random.default_rng()
-    a, b, c = operands(case, rng)
     alpha, beta = rng.standard_normal(2)
+    a, b, c, alpha, beta = of_one_sign(case, *operands(case, rng), alpha, beta)
     assert relative_error(program.tile_form(case, alpha, a, b, beta, c), alpha * (a @ b) + beta * c) < 1e-13
 
 

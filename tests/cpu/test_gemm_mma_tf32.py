@@ -12,6 +12,7 @@ from gemm_cpu import (
     assert_about_as_exact_as_float32,
     assert_keeps,
     assert_poison_stays,
+    of_one_sign,
     operands,
     relative_error,
     wide,
@@ -92,8 +93,8 @@ def exact_product(case, a, b):
 def test_tile_form_agrees_with_numpy(program, case):
     """Past every extent memory is NaN, and the sanitizers watch the ends of each operand."""
     rng = np.random.default_rng()
-    a, b, c = operands(case, rng)
     alpha, beta = rng.standard_normal(2).astype(np.float32)
+    a, b, c, alpha, beta = of_one_sign(case, *operands(case, rng), alpha, beta)
     got = program.tile_form(case, alpha, a, b, beta, c)
     assert relative_error(got, float(alpha) * exact_product(case, a, b) + float(beta) * wide(c)) < 1e-6
 

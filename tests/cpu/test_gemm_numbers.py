@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gemm_cpu import Case, Program, assert_poison_stays, operands, random, relative_error, wide
+from gemm_cpu import Case, Program, assert_poison_stays, of_one_sign, operands, random, relative_error, wide
 
 from devmath.dtypes import BY_NAME
 
@@ -84,8 +84,8 @@ def scalar(case, rng):
 def test_tile_form_agrees_with_numpy(program, case):
     """Past every extent memory is NaN, and the sanitizers watch the ends of each operand."""
     rng = np.random.default_rng()
-    a, b, c = operands(case, rng)
     alpha, beta = scalar(case, rng), scalar(case, rng)
+    a, b, c, alpha, beta = of_one_sign(case, *operands(case, rng), alpha, beta)
     got = program.tile_form(case, alpha, a, b, beta, c)
     left, right = (wide(x).conj() if conj else wide(x) for x, conj in zip((a, b), case.conj, strict=True))
     expected = wide(alpha) * (left @ right) + wide(beta) * wide(c)
